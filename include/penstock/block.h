@@ -1,0 +1,62 @@
+#pragma once
+// A block: a contiguous piece of one batch, column by column. Ops read one block and write another;
+// the last op of a chain writes straight into the batch.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "penstock/rng.h"
+#include "penstock/spec.h"
+
+namespace penstock {
+
+/// One field of a block. Dense: row i is the `row_bytes` at `data + i * row_bytes`. Otherwise
+/// (values of varying size, or a spec that only running shows) `tensors[i]` is row i.
+struct Column {
+  std::byte* data = nullptr;
+  std::size_t row_bytes = 0;
+  Tensor* tensors = nullptr;
+  [[nodiscard]] bool dense() const { return tensors == nullptr; }
+};
+
+/// Who the rows of a block are. `occurrence` (how often the sample came before in this pass) is
+/// null where nothing asks for it.
+struct Identity {
+  std::uint64_t* sample_id = nullptr;
+  std::uint64_t* occurrence = nullptr;
+};
+
+/// Rows that somebody else owns; cheap to copy and to cut. While the spec is unknown the rows are
+/// whole samples and there are no columns.
+struct BlockView {
+  std::size_t rows = 0;
+  const ElementSpec* spec = nullptr;
+  std::span<const Column> columns;
+  Sample* samples = nullptr;
+  Identity identity;
+};
+
+/// What a block function of the user gets: typed columns by path.
+class Block {
+ public:
+  explicit Block(const BlockView& view) : view_(view) {}
+  [[nodiscard]] std::size_t rows() const { return view_.rows; }
+  [[nodiscard]] const ElementSpec& spec() const { return *view_.spec; }
+  [[nodiscard]] std::span<const std::uint64_t> sample_id() const {
+    return {view_.identity.sample_id, view_.rows};
+  }
+  /// All values of a dense field, row after row; throws ConfigError for another dtype or path.
+  template <typename T>
+  [[nodiscard]] std::span<T> column(std::string_view path = "") const {
+    const Column& found = find(path, kDtypeOf<T>);
+    return {reinterpret_cast<T*>(found.data), view_.rows * found.row_bytes / sizeof(T)};
+  }
+
+ private:
+  [[nodiscard]] const Column& find(std::string_view path, Dtype wanted) const;
+  const BlockView& view_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,120 @@
+#pragma once
+// A loader runs a dataset: batches come ready, in order, each sample once, and it can stop and go on
+// anywhere. Several loaders of a process share one pool of threads.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "penstock/batch.h"
+#include "penstock/dataset.h"
+#include "penstock/plan.h"
+#include "penstock/state.h"
+
+namespace penstock {
+
+class Clock;
+
+struct LoaderOptions {
+  Shares shares = {};
+  std::optional<Tail> tail = {};                      // where batch() named none
+  std::optional<unsigned> threads = {};               // at most so many of the pool's; 0 = inline
+  std::optional<std::uint64_t> lookahead_bytes = {};  // for batches that wait
+  std::shared_ptr<Allocator> allocator = {};          // for slabs; the heap by default
+  Clock* clock = nullptr;                        // for tests
+};
+
+/// One walk through the epochs, with a cursor of its own. Call from one thread; `stop` from any.
+class Iterator {
+ public:
+  Iterator(Iterator&&) noexcept;
+  Iterator& operator=(Iterator&&) noexcept;
+  ~Iterator();
+
+  /// The next batch, or nothing at the end of an epoch; the call after that begins the next one.
+  /// Throws SampleError naming the sample; the step can then be asked for again.
+  std::optional<Batch> next();
+  /// All local shares of the next step.
+  std::optional<std::vector<Batch>> next_step();
+  /// True when the epoch has no further step: known without computing one.
+  [[nodiscard]] bool at_end() const;
+
+  [[nodiscard]] std::uint64_t epoch() const;
+  /// Goes to the start of an epoch.
+  void set_epoch(std::uint64_t epoch);
+  [[nodiscard]] State state() const;
+  /// Throws StateError when the state is of another dataset.
+  void restore(const State& state);
+  /// Computes step `step` of the current epoch again, alone.
+  [[nodiscard]] std::vector<Batch> replay(std::uint64_t step) const;
+  /// Ends a wait in `next` with CancelledError and lets the threads go. `next` starts them again.
+  void stop();
+  /// Number of this epoch's events in the trace.
+  [[nodiscard]] std::uint32_t trace_run() const;
+
+ private:
+  friend class Loader;
+  class Impl;
+  explicit Iterator(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+class Loader {
+ public:
+  explicit Loader(const Dataset& dataset, const LoaderOptions& options = {});
+  Loader(Loader&&) noexcept;
+  Loader& operator=(Loader&&) noexcept;
+  ~Loader();
+
+  [[nodiscard]] const Plan& plan() const;
+  /// Steps of an epoch; throws ConfigError when endless.
+  [[nodiscard]] std::uint64_t size() const;
+  /// Another iterator, at the start of epoch 0, with its own cursor and state.
+  [[nodiscard]] Iterator iterate() const;
+
+  // The loader's own iterator
+  std::optional<Batch> next();
+  std::optional<std::vector<Batch>> next_step();
+  [[nodiscard]] bool at_end() const;
+  [[nodiscard]] std::uint64_t epoch() const;
+  void set_epoch(std::uint64_t epoch);
+  [[nodiscard]] State state() const;
+  void restore(const State& state);
+  /// Step `step` of the current epoch again; its one batch here.
+  [[nodiscard]] Batch step(std::uint64_t step) const;
+  void stop();
+  [[nodiscard]] std::uint32_t trace_run() const;
+
+  /// `for (const Batch& batch : loader)`: what is left of the epoch. A loop that was left early
+  /// ends its epoch.
+  class EpochIterator;
+  struct EpochEnd {};
+  EpochIterator begin();
+  EpochEnd end() { return {}; }
+
+ private:
+  std::unique_ptr<Iterator> own_;
+  bool in_loop_ = false;
+};
+
+class Loader::EpochIterator {
+ public:
+  using value_type = Batch;
+  using difference_type = std::ptrdiff_t;
+  explicit EpochIterator(Loader* loader) : loader_(loader) { ++*this; }
+  const Batch& operator*() const { return *batch_; }
+  EpochIterator& operator++() {
+    batch_ = loader_->next();
+    if (!batch_) loader_->in_loop_ = false;
+    return *this;
+  }
+  void operator++(int) { ++*this; }
+  friend bool operator==(const EpochIterator& it, EpochEnd) { return !it.batch_; }
+
+ private:
+  Loader* loader_;
+  std::optional<Batch> batch_;
+};
+
+}  // namespace penstock

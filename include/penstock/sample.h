@@ -1,0 +1,51 @@
+#pragma once
+// One element of a dataset as a user function sees it: a tensor, or a dict or tuple of samples.
+// Structures nest; fields flatten to paths such as "image", "0" or "meta/id". The keys of a dict
+// are kept sorted, so that two dicts with equal keys have equal structures.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "penstock/tensor.h"
+
+namespace penstock {
+
+/// The shape of a nest, without its tensors.
+struct Structure {
+  enum class Kind : std::uint8_t { leaf, dict, tuple };
+  Kind kind = Kind::leaf;
+  std::vector<std::pair<std::string, Structure>> children;
+
+  bool operator==(const Structure&) const = default;
+  static Structure tuple(std::vector<Structure> parts);
+  /// Paths of the leaves in order; "" for a single leaf.
+  [[nodiscard]] std::vector<std::string> paths() const;
+  /// "(a, b)" and "{x: .., y: ..}" with the given text at each leaf.
+  [[nodiscard]] std::string text(const std::vector<std::string>& leaves) const;
+};
+
+class Sample {
+ public:
+  Sample() = default;
+  Sample(Tensor tensor);  // NOLINT: a tensor is a sample
+  static Sample dict(std::vector<std::pair<std::string, Sample>> items);
+  static Sample tuple(std::vector<Sample> parts);
+  /// From a structure and its leaves in order.
+  static Sample assemble(Structure structure, std::vector<Tensor> leaves);
+
+  [[nodiscard]] const Structure& structure() const { return structure_; }
+  [[nodiscard]] const std::vector<Tensor>& leaves() const { return leaves_; }
+  /// The tensor at `path`; throws ConfigError naming the paths there are.
+  [[nodiscard]] const Tensor& operator[](std::string_view path) const;
+  /// The only tensor of a sample without structure.
+  [[nodiscard]] const Tensor& tensor() const { return (*this)[""]; }
+
+ private:
+  Structure structure_;
+  std::vector<Tensor> leaves_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,39 @@
+#pragma once
+// Where a loader is, as plain JSON under 1 KB. It counts what the consumer received, never what was
+// prefetched; it is the same on every rank and loads at any number of shares, threads or, where the
+// dataset does not count steps, batch size.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "penstock/dataset.h"
+
+namespace penstock {
+
+struct State {
+  /// From `step` on, starting at `position`, batches held `batch` samples.
+  struct Size {
+    std::uint64_t step = 0;
+    std::uint64_t position = 0;
+    std::uint64_t batch = 1;
+    bool operator==(const Size&) const = default;
+  };
+
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;      // steps received in this epoch
+  std::uint64_t position = 0;  // samples of the order passed, or steps where steps are counted
+  bool counts_samples = true;
+  std::vector<Size> sizes;  // batch sizes of this epoch so far
+  std::optional<std::uint64_t> drawn_seed;
+  Digests digests;
+  std::vector<std::string> order;  // what the order digest is made of, shortened
+
+  bool operator==(const State&) const = default;
+  [[nodiscard]] std::string to_json() const;
+  /// Throws StateError for text that is cut, garbled or of a newer format.
+  static State parse(const std::string& text);
+};
+
+}  // namespace penstock

@@ -1,0 +1,89 @@
+#pragma once
+// A tensor: dtype, shape and bytes that do not change. Copies share the bytes; any thread may read.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "penstock/dtype.h"
+
+namespace penstock {
+
+/// Sizes of the dimensions; kUnknown where only running shows.
+using Shape = std::vector<std::int64_t>;
+inline constexpr std::int64_t kUnknown = -1;
+
+/// "[3, ?, 4]"; "[]" for a scalar.
+std::string shape_text(const Shape& shape);
+/// Number of values; every size must be known.
+std::size_t shape_values(const Shape& shape);
+bool shape_known(const Shape& shape);
+/// True when `shape` is what `wanted` says, an unknown size in `wanted` fitting any.
+bool shape_fits(const Shape& shape, const Shape& wanted);
+
+class Tensor {
+ public:
+  Tensor() = default;
+  /// Copies `values`; throws ConfigError when they do not fill `shape`.
+  template <typename T>
+  static Tensor of(std::span<const T> values, Shape shape) {
+    return copy(kDtypeOf<T>, std::move(shape), std::as_bytes(values));
+  }
+  template <typename T>
+  static Tensor of(const std::vector<T>& values) {
+    return of(std::span<const T>(values), {static_cast<std::int64_t>(values.size())});
+  }
+  template <typename T>
+  static Tensor scalar(T value) {
+    return copy(kDtypeOf<T>, {}, std::as_bytes(std::span<const T>(&value, 1)));
+  }
+  /// One value of variable length.
+  static Tensor bytes(std::string_view value, Dtype dtype = Dtype::bytes);
+  /// Copies `data`, which must be exactly what dtype and shape need.
+  static Tensor copy(Dtype dtype, Shape shape, std::span<const std::byte> data);
+  /// Looks at bytes that `owner` keeps alive and nobody changes.
+  static Tensor view(Dtype dtype, Shape shape, std::span<const std::byte> data,
+                     std::shared_ptr<const void> owner);
+
+  /// This tensor, or a copy where nobody keeps its bytes alive (as inside a map function).
+  [[nodiscard]] Tensor kept() const;
+  [[nodiscard]] bool empty() const { return data_ == nullptr; }
+  [[nodiscard]] Dtype dtype() const { return dtype_; }
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] std::span<const std::byte> raw() const { return {data_, size_}; }
+  [[nodiscard]] std::string_view text() const {
+    return {reinterpret_cast<const char*>(data_), size_};
+  }
+  /// The values; throws ConfigError when T is not the tensor's dtype.
+  template <typename T>
+  [[nodiscard]] std::span<const T> values() const {
+    expect_dtype(kDtypeOf<T>);
+    return {reinterpret_cast<const T*>(data_), size_ / sizeof(T)};
+  }
+  /// The value of a scalar.
+  template <typename T>
+  [[nodiscard]] T item() const {
+    expect_dtype(kDtypeOf<T>);
+    expect_scalar();
+    T value;
+    std::memcpy(&value, data_, sizeof value);
+    return value;
+  }
+
+ private:
+  void expect_dtype(Dtype wanted) const;
+  void expect_scalar() const;
+
+  std::shared_ptr<const void> owner_;
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  Dtype dtype_ = Dtype::u8;
+  Shape shape_;
+};
+
+}  // namespace penstock

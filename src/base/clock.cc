@@ -1,0 +1,48 @@
+#include "base/clock.h"
+
+#include "base/thread.h"
+
+namespace penstock {
+namespace {
+
+class RealClock final : public Clock {
+ public:
+  [[nodiscard]] Nanoseconds now() const override {
+    return std::chrono::steady_clock::now().time_since_epoch();
+  }
+  void sleep(Nanoseconds duration) override { sleep_thread(duration); }
+};
+
+}  // namespace
+
+Clock& Clock::real() {
+  static RealClock clock;
+  return clock;
+}
+
+Nanoseconds VirtualClock::now() const {
+  Lock lock(mutex_);
+  return now_;
+}
+
+void VirtualClock::sleep(Nanoseconds duration) {
+  Lock lock(mutex_);
+  const Nanoseconds until = now_ + duration;
+  ++sleepers_;
+  changed_.notify_all();
+  while (now_ < until) changed_.wait(mutex_);
+  --sleepers_;
+}
+
+void VirtualClock::advance(Nanoseconds duration) {
+  Lock lock(mutex_);
+  now_ += duration;
+  changed_.notify_all();
+}
+
+void VirtualClock::wait_for_sleepers(int count) {
+  Lock lock(mutex_);
+  while (sleepers_ < count) changed_.wait(mutex_);
+}
+
+}  // namespace penstock

@@ -1,0 +1,32 @@
+#pragma once
+// Named fault points and seeded yields of test builds (PENSTOCK_FAULTS). In other builds both
+// macros vanish.
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace penstock::fault {
+
+/// Makes the point `name` fire on its `nth` hit from now (1 = the next); 0 disarms it.
+void arm(const std::string& name, std::uint64_t nth);
+void disarm_all();
+/// How often each point was passed since the last `disarm_all`.
+std::map<std::string, std::uint64_t> hits();
+/// True when the point fires now.
+bool fires(const char* name);
+/// Yields at about one in four scheduling points, chosen by `seed`; 0 turns it off.
+void set_yield_seed(std::uint64_t seed);
+void maybe_yield();
+
+}  // namespace penstock::fault
+
+#ifdef PENSTOCK_FAULTS
+#define PENSTOCK_FAULT(name) ::penstock::fault::fires(name)
+#define PENSTOCK_SCHEDULE() ::penstock::fault::maybe_yield()
+#else
+#define PENSTOCK_FAULT(name) false
+#define PENSTOCK_SCHEDULE() \
+  do {                      \
+  } while (false)
+#endif

@@ -1,0 +1,76 @@
+#include "base/io.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+Failure io_failure(const std::string& what, const std::string& path, int error) {
+  return Failure{fmt::format("{} {}: {}", what, path, std::strerror(error)), {}, {}, nullptr};
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(const std::string& path) : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+class PosixIo final : public Io {
+ public:
+  Result<Bytes> read(const std::string& path, std::uint64_t offset, std::uint64_t length) override {
+    const Descriptor file(path);
+    if (file.number() < 0) return io_failure("cannot open", path, errno);
+    Bytes bytes(length);
+    std::uint64_t done = 0;
+    while (done < length) {
+      const ssize_t got = ::pread(file.number(), bytes.data() + done, length - done,
+                                  static_cast<off_t>(offset + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return io_failure("cannot read", path, errno);
+      if (got == 0)
+        return Failure{fmt::format("{} ends at byte {}, but {} bytes from {} are needed", path,
+                                   offset + done, length, offset),
+                       {}, "check whether the file was cut short or replaced", nullptr};
+      done += static_cast<std::uint64_t>(got);
+    }
+    return bytes;
+  }
+
+  Result<std::string> read_text(const std::string& path) override {
+    const Descriptor file(path);
+    if (file.number() < 0) return io_failure("cannot open", path, errno);
+    std::string text;
+    std::array<char, 4096> chunk{};
+    while (true) {
+      const ssize_t got = ::read(file.number(), chunk.data(), chunk.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return io_failure("cannot read", path, errno);
+      if (got == 0) return text;
+      text.append(chunk.data(), static_cast<std::size_t>(got));
+    }
+  }
+};
+
+}  // namespace
+
+Io& Io::real() {
+  static PosixIo io;
+  return io;
+}
+
+}  // namespace penstock

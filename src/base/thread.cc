@@ -1,0 +1,70 @@
+#include "base/thread.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+namespace penstock {
+
+class Thread::Impl {
+ public:
+  std::thread thread;
+};
+
+Thread::Thread(const std::string& name, std::function<void()> body)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->thread = std::thread([name = name.substr(0, 15), body = std::move(body)] {
+    pthread_setname_np(pthread_self(), name.c_str());
+    body();
+  });
+}
+
+Thread::Thread(Thread&&) noexcept = default;
+Thread& Thread::operator=(Thread&&) noexcept = default;
+
+Thread::~Thread() {
+  if (impl_) join();
+}
+
+void Thread::join() {
+  if (impl_->thread.joinable()) impl_->thread.join();
+}
+
+void yield_thread() { std::this_thread::yield(); }
+
+void sleep_thread(std::chrono::nanoseconds duration) { std::this_thread::sleep_for(duration); }
+
+namespace {
+
+/// Quota of the cgroup in cores, or a large number where there is none.
+double cgroup_cores() {
+  std::ifstream v2("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (v2 >> quota >> period && quota != "max" && period > 0) return std::stod(quota) / period;
+  std::ifstream v1_quota("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+  std::ifstream v1_period("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  double v1 = 0;
+  if (v1_quota >> v1 && v1_period >> period && v1 > 0 && period > 0) return v1 / period;
+  return 1e9;
+}
+
+}  // namespace
+
+unsigned usable_cores() {
+  cpu_set_t mask;
+  unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0)
+    cores = static_cast<unsigned>(CPU_COUNT(&mask));
+  const double quota = cgroup_cores();
+  if (quota < cores) cores = static_cast<unsigned>(std::floor(quota));
+  return std::max(1U, cores);
+}
+
+}  // namespace penstock

@@ -1,0 +1,32 @@
+#pragma once
+// The only file that starts threads.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace penstock {
+
+/// A running thread; joins when destroyed. `name` is what debuggers and top show (15 letters).
+class Thread {
+ public:
+  Thread(const std::string& name, std::function<void()> body);
+  ~Thread();
+  Thread(Thread&&) noexcept;
+  Thread& operator=(Thread&&) noexcept;
+
+  void join();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+void yield_thread();
+void sleep_thread(std::chrono::nanoseconds duration);
+
+/// Cores this process may use: the smaller of its affinity mask and its cgroup's quota; at least 1.
+unsigned usable_cores();
+
+}  // namespace penstock

@@ -1,0 +1,350 @@
+#include "penstock/loader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/pool.h"
+#include "base/report.h"
+#include "feed/once.h"
+#include "order/cut.h"
+#include "run/pass_run.h"
+
+namespace penstock {
+namespace {
+
+/// What differs between a state's dataset and ours, line by line.
+std::string order_difference(const std::vector<std::string>& theirs,
+                             const std::vector<std::string>& ours) {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < std::max(theirs.size(), ours.size()); ++i) {
+    const std::string left = i < theirs.size() ? theirs[i] : "nothing";
+    const std::string right = i < ours.size() ? ours[i] : "nothing";
+    if (left.starts_with("and ")) break;  // the state's list was shortened here
+    if (left != right) lines.push_back(fmt::format("node {}: state {}, dataset {}", i, left, right));
+  }
+  return lines.empty() ? "a later node" : fmt::format("{}", fmt::join(lines, "; "));
+}
+
+std::vector<Segment> segments_of(const State& state) {
+  std::vector<Segment> segments;
+  for (const State::Size& size : state.sizes)
+    segments.push_back({size.step, size.position, size.batch});
+  return segments;
+}
+
+}  // namespace
+
+class Iterator::Impl {
+ public:
+  Impl(Plan plan, LoaderOptions options)
+      : plan_(std::move(plan)), options_(std::move(options)), geometry_(plan_.data()->geometry) {
+    const Wishes wishes = wishes_of(*plan_.dataset().node());
+    if (!options_.threads) options_.threads = wishes.threads;
+    if (!options_.lookahead_bytes) options_.lookahead_bytes = wishes.lookahead_bytes;
+    lookahead_steps_ = wishes.prefetch_steps;
+    name_ = wishes.name;
+  }
+  ~Impl() { stop_run(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+  [[nodiscard]] const LoaderOptions& options() const { return options_; }
+  [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+  [[nodiscard]] bool at_end() const { return step_ >= geometry_.steps(); }
+  [[nodiscard]] std::uint32_t trace_run() const { return run_ ? run_->trace_run() : last_trace_run_; }
+
+  std::optional<StepBatches> next() {
+    if (at_end()) {
+      go_to(epoch_ + 1, 0, plan_.data()->geometry);
+      return std::nullopt;
+    }
+    try {
+      if (run_ && run_->stopped()) stop_run();
+      if (!run_) start_run();
+      auto batches = run_->next();
+      PENSTOCK_CHECK(batches.has_value());
+      ++step_;
+      return batches;
+    } catch (Error&) {
+      // The step was not delivered; the next call computes it again.
+      stop_run();
+      throw;
+    }
+  }
+
+  void set_epoch(std::uint64_t epoch) { go_to(epoch, 0, plan_.data()->geometry); }
+
+  [[nodiscard]] State state() const;
+  void restore(const State& state);
+
+  [[nodiscard]] StepBatches replay(std::uint64_t step) {
+    if (step >= geometry_.steps())
+      throw ConfigError(fmt::format("step {} of an epoch of {} steps", step, geometry_.steps()),
+                        here());
+    const Place place = geometry_.step(epoch_, step);
+    const ElementSpec spec = spec_for(place);
+    StepBatches batches;
+    for_each_share(place, [&](std::uint32_t share, const Cut& cut) {
+      const ShareFacts facts{epoch_, step, share, plan_.shares().total, cut.size(share), cut.rows};
+      batches.emplace_back(compute_once(*plan_.data(), {place, cut.first(share), facts}, spec));
+    });
+    return batches;
+  }
+
+  void stop() {
+    std::shared_ptr<PassRun> run;
+    std::shared_ptr<Pool> pool;
+    {
+      Lock lock(stop_mutex_);
+      run = running_;
+      pool = running_pool_;
+    }
+    if (run) run->stop(pool.get());
+  }
+
+ private:
+  [[nodiscard]] Where here() const {
+    Where where;
+    where.dataset = name_;
+    return where;
+  }
+
+  template <typename Body>
+  void for_each_share(const Place& place, Body body) const {
+    const Shares& shares = plan_.shares();
+    const Cut cut{place.count, shares.total};
+    for (std::uint32_t share = shares.first; share < shares.first + shares.count; ++share)
+      body(share, cut);
+  }
+
+  ElementSpec spec_for(const Place& place) {
+    if (plan_.data()->program.spec.known) return plan_.data()->program.spec;
+    if (layout_) return layout_->spec;
+    ElementSpec spec;
+    for_each_share(place, [&](std::uint32_t share, const Cut& cut) {
+      if (spec.fields.empty() && cut.size(share) > 0)
+        spec = ElementSpec::of(compute_row(*plan_.data(), place, cut.first(share)).sample);
+    });
+    return spec;
+  }
+
+  /// Learns the spec from the first sample that is needed here, and keeps that sample.
+  std::optional<KeptSample> find_spec(ElementSpec& spec);
+  void start_run();
+
+  void stop_run() {
+    if (!run_) return;
+    {
+      Lock lock(stop_mutex_);
+      running_.reset();
+      running_pool_.reset();
+    }
+    last_trace_run_ = run_->trace_run();
+    run_->stop(pool_.get());
+    run_.reset();
+  }
+
+  void go_to(std::uint64_t epoch, std::uint64_t step, Geometry geometry) {
+    stop_run();
+    epoch_ = epoch;
+    step_ = step;
+    geometry_ = std::move(geometry);
+  }
+
+  Plan plan_;
+  LoaderOptions options_;
+  std::string name_;
+  std::uint64_t lookahead_steps_ = 0;
+  std::uint64_t epoch_ = 0;
+  std::uint64_t step_ = 0;
+  Geometry geometry_;  // of this epoch
+  std::shared_ptr<const BatchLayout> layout_;
+  std::shared_ptr<SlabRing> ring_;
+  std::shared_ptr<Pool> pool_;
+  std::shared_ptr<PassRun> run_;
+  std::uint32_t last_trace_run_ = 0;
+
+  Mutex stop_mutex_;  // `stop` comes from any thread, so it has handles of its own
+  std::shared_ptr<PassRun> running_ PENSTOCK_GUARDED_BY(stop_mutex_);
+  std::shared_ptr<Pool> running_pool_ PENSTOCK_GUARDED_BY(stop_mutex_);
+};
+
+std::optional<KeptSample> Iterator::Impl::find_spec(ElementSpec& spec) {
+  std::optional<KeptSample> kept;
+  for (std::uint64_t step = step_; step < geometry_.steps() && !kept; ++step) {
+    const Place place = geometry_.step(epoch_, step);
+    for_each_share(place, [&](std::uint32_t share, const Cut& cut) {
+      if (kept || cut.size(share) == 0) return;
+      kept = compute_row(*plan_.data(), place, cut.first(share));
+      kept->step = step;
+    });
+  }
+  if (kept) spec = ElementSpec::of(kept->sample);
+  return kept;
+}
+
+void Iterator::Impl::start_run() {
+  std::optional<KeptSample> kept;
+  if (!layout_) {
+    ElementSpec spec = plan_.data()->program.spec;
+    if (!spec.known) {
+      spec = ElementSpec{};
+      kept = find_spec(spec);
+    }
+    const std::uint64_t rows = Cut{plan_.batch_samples(), plan_.shares().total}.size(0);
+    layout_ = std::make_shared<BatchLayout>(std::move(spec), rows);
+    constexpr std::uint64_t kSpareMin = 64ULL << 20;
+    const std::uint64_t spare =
+        std::max<std::uint64_t>(kSpareMin, 4 * layout_->bytes * plan_.shares().count);
+    ring_ = std::make_shared<SlabRing>(options_.allocator ? options_.allocator : Allocator::heap(),
+                                       spare);
+  }
+  RunSettings settings;
+  settings.dataset = name_;
+  settings.clock = options_.clock;
+  settings.lookahead_steps = lookahead_steps_;
+  settings.lookahead_bytes = options_.lookahead_bytes.value_or(ByteBudget::process().limit());
+  if (options_.threads.value_or(1) > 0) {
+    if (!pool_) pool_ = Pool::shared();
+    settings.threads = std::min(options_.threads.value_or(pool_->threads()), pool_->threads());
+  }
+  run_ = std::make_shared<PassRun>(plan_.data(), layout_, ring_,
+                                   RunStart{epoch_, step_, geometry_, std::move(kept)}, settings);
+  {
+    Lock lock(stop_mutex_);
+    running_ = run_;
+    running_pool_ = pool_;
+  }
+  if (settings.threads > 0) PassRun::start(run_, *pool_);
+}
+
+State Iterator::Impl::state() const {
+  State state;
+  state.epoch = epoch_;
+  state.step = step_;
+  state.position = geometry_.position(step_);
+  state.counts_samples = geometry_.elastic();
+  if (at_end()) {  // what follows the last batch is the start of the next epoch
+    state.epoch = epoch_ + 1;
+    state.step = state.position = 0;
+  } else if (geometry_.elastic() && step_ > 0) {
+    for (const Segment& segment : geometry_.segments())
+      state.sizes.push_back({segment.step, segment.position, segment.batch});
+  }
+  if (wants_drawn_seed(*plan_.dataset().node())) state.drawn_seed = plan_.data()->drawn_seed;
+  state.digests = plan_.digests();
+  state.order = order_parts(*plan_.dataset().node());
+  return state;
+}
+
+void Iterator::Impl::restore(const State& state) {
+  const Digests ours = plan_.digests();
+  if (state.digests.order != ours.order)
+    throw StateError(
+        fmt::format("the state is of another dataset: {}",
+                    order_difference(state.order, order_parts(*plan_.dataset().node()))),
+        here(), "build the dataset as it was when the state was saved");
+  if (state.digests.values != ours.values)
+    report("restore: the order of samples is the same, but functions, ops or the library changed "
+           "since the state was saved");
+  if (state.drawn_seed && *state.drawn_seed != plan_.data()->drawn_seed) {
+    PlanOptions options = plan_.data()->options;
+    options.drawn_seed = state.drawn_seed;
+    stop_run();
+    plan_ = Plan(plan_.dataset(), options);
+  }
+  const Geometry& fresh = plan_.data()->geometry;
+  const auto refuse = [&](const std::string& why) {
+    throw StateError(fmt::format("the state does not fit: {}", why), here());
+  };
+  if (state.counts_samples != fresh.elastic()) refuse("it counts in another unit");
+  if (state.step == 0 && state.position != 0) refuse("a position without a step");
+  if (!fresh.elastic()) {
+    if (state.step != state.position) refuse("step and position differ");
+    if (state.step > fresh.steps())
+      refuse(fmt::format("step {} of {}", state.step, fresh.steps()));
+    return go_to(state.epoch, state.step, fresh);
+  }
+  if (state.position > fresh.span())
+    refuse(fmt::format("position {} of {} samples", state.position, fresh.span()));
+  if (state.step == 0) return go_to(state.epoch, 0, fresh);
+  if (state.sizes.empty() || state.sizes.front().step != 0 || state.sizes.front().position != 0)
+    refuse("its batch sizes do not start at the start");
+  const std::uint64_t batch = plan_.batch_samples();
+  go_to(state.epoch, state.step,
+        Geometry(plan_.data()->program.steps, segments_of(state),
+                 {state.step, state.position, batch}));
+}
+
+Iterator::Iterator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Iterator::Iterator(Iterator&&) noexcept = default;
+Iterator& Iterator::operator=(Iterator&&) noexcept = default;
+Iterator::~Iterator() = default;
+
+std::optional<Batch> Iterator::next() {
+  if (impl_->plan().shares().count != 1)
+    throw ConfigError(fmt::format("next() gives one batch, this loader serves {} shares of a step",
+                                  impl_->plan().shares().count),
+                      {}, "use next_step()");
+  auto batches = impl_->next();
+  if (!batches) return std::nullopt;
+  return std::move(batches->front());
+}
+std::optional<std::vector<Batch>> Iterator::next_step() { return impl_->next(); }
+bool Iterator::at_end() const { return impl_->at_end(); }
+std::uint64_t Iterator::epoch() const { return impl_->epoch(); }
+void Iterator::set_epoch(std::uint64_t epoch) { impl_->set_epoch(epoch); }
+State Iterator::state() const { return impl_->state(); }
+void Iterator::restore(const State& state) { impl_->restore(state); }
+std::vector<Batch> Iterator::replay(std::uint64_t step) const { return impl_->replay(step); }
+void Iterator::stop() { impl_->stop(); }
+std::uint32_t Iterator::trace_run() const { return impl_->trace_run(); }
+
+Loader::Loader(const Dataset& dataset, const LoaderOptions& options)
+    : own_(new Iterator(std::make_unique<Iterator::Impl>(
+          Plan(dataset, {options.shares, options.tail, std::nullopt}), options))) {}
+Loader::Loader(Loader&&) noexcept = default;
+Loader& Loader::operator=(Loader&&) noexcept = default;
+Loader::~Loader() = default;
+
+const Plan& Loader::plan() const { return own_->impl_->plan(); }
+std::uint64_t Loader::size() const { return plan().steps().count(); }
+Iterator Loader::iterate() const {
+  return Iterator(std::make_unique<Iterator::Impl>(plan(), own_->impl_->options()));
+}
+std::optional<Batch> Loader::next() { return own_->next(); }
+std::optional<std::vector<Batch>> Loader::next_step() { return own_->next_step(); }
+bool Loader::at_end() const { return own_->at_end(); }
+std::uint64_t Loader::epoch() const { return own_->epoch(); }
+void Loader::set_epoch(std::uint64_t epoch) {
+  in_loop_ = false;
+  own_->set_epoch(epoch);
+}
+State Loader::state() const { return own_->state(); }
+void Loader::restore(const State& state) {
+  in_loop_ = false;
+  own_->restore(state);
+}
+Batch Loader::step(std::uint64_t step) const {
+  auto batches = own_->replay(step);
+  if (batches.size() != 1)
+    throw ConfigError(fmt::format("step() gives one batch, this loader serves {} shares",
+                                  batches.size()),
+                      {}, "use iterate().replay(step)");
+  return std::move(batches.front());
+}
+void Loader::stop() { own_->stop(); }
+std::uint32_t Loader::trace_run() const { return own_->trace_run(); }
+
+Loader::EpochIterator Loader::begin() {
+  if (in_loop_) own_->set_epoch(own_->epoch() + 1);
+  in_loop_ = true;
+  return EpochIterator(this);
+}
+
+}  // namespace penstock

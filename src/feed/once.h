@@ -1,0 +1,28 @@
+#pragma once
+// Computing rows once, in the calling thread, into a batch of their own.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "order/geometry.h"
+#include "plan/plan_data.h"
+#include "run/pass_run.h"
+#include "sample/batch_data.h"
+
+namespace penstock {
+
+/// Which rows of which step; the facts become the batch's.
+struct RowsWanted {
+  Place place;
+  std::uint64_t first_row = 0;
+  ShareFacts facts;
+};
+/// `spec` is the rows' spec where the plan does not know it. Throws SampleError.
+std::shared_ptr<BatchData> compute_once(const PlanData& plan, const RowsWanted& wanted,
+                                        const ElementSpec& spec);
+
+/// One row of a step as a sample, with its id; for what only running shows.
+KeptSample compute_row(const PlanData& plan, const Place& place, std::uint64_t row);
+
+}  // namespace penstock

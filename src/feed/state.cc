@@ -1,0 +1,108 @@
+#include "penstock/state.h"
+
+#include <fmt/format.h>
+
+#include "base/digest.h"
+#include "base/json.h"
+
+namespace penstock {
+namespace {
+
+constexpr int kFormat = 1;
+constexpr std::size_t kTextMax = 64 * 1024;
+constexpr std::size_t kOrderCharsMax = 360;  // keeps a state under 1 KB
+
+std::string check_of(const Json& fields) {
+  Digest digest;
+  digest.add(fields.dump());
+  return digest.text();
+}
+
+/// The first parts that fit, then how many more there are.
+std::vector<std::string> shortened(const std::vector<std::string>& parts) {
+  std::vector<std::string> kept;
+  std::size_t chars = 0;
+  for (const std::string& part : parts) {
+    if (chars + part.size() > kOrderCharsMax) {
+      kept.push_back(fmt::format("and {} more", parts.size() - kept.size()));
+      break;
+    }
+    chars += part.size() + 3;
+    kept.push_back(part);
+  }
+  return kept;
+}
+
+[[noreturn]] void garbled(const std::string& why) {
+  throw StateError(fmt::format("this is not a whole state of penstock: {}", why), {},
+                   "restore from an older one");
+}
+
+template <typename T>
+T field(const Json& fields, const char* name) {
+  try {
+    return fields.at(name).get<T>();
+  } catch (const std::exception&) {
+    garbled(fmt::format("\"{}\" is missing or of another type", name));
+  }
+}
+
+std::uint64_t number(const Json& fields, const char* name) {
+  if (!fields.contains(name) || !fields[name].is_number_unsigned())
+    garbled(fmt::format("\"{}\" is missing or not a number", name));
+  return fields[name].get<std::uint64_t>();
+}
+
+std::vector<State::Size> sizes_in(const Json& fields) {
+  std::vector<State::Size> sizes;
+  for (const auto& entry : field<std::vector<std::vector<std::uint64_t>>>(fields, "sizes")) {
+    if (entry.size() != 3 || entry[2] == 0) garbled("\"sizes\" has a wrong entry");
+    const State::Size size{entry[0], entry[1], entry[2]};
+    if (!sizes.empty() && (size.step <= sizes.back().step || size.position < sizes.back().position))
+      garbled("\"sizes\" are not ascending");
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+std::string State::to_json() const {
+  Json fields{{"penstock", "state"}, {"format", kFormat},
+              {"epoch", epoch},      {"step", step},
+              {"position", position}, {"unit", counts_samples ? "samples" : "steps"},
+              {"order", digests.order}, {"values", digests.values},
+              {"parts", shortened(order)}, {"sizes", Json::array()}};
+  for (const Size& size : sizes)
+    fields["sizes"].push_back({size.step, size.position, size.batch});
+  if (drawn_seed) fields["seed"] = *drawn_seed;
+  fields["check"] = check_of(fields);
+  return fields.dump();
+}
+
+State State::parse(const std::string& text) {
+  if (text.size() > kTextMax) garbled(fmt::format("{} bytes are too long", text.size()));
+  const auto parsed = parse_json(text);
+  if (!parsed || !parsed->is_object()) garbled("it is cut short, or no JSON");
+  Json fields = *parsed;
+  if (!fields.contains("penstock") || fields["penstock"] != "state") garbled("another kind of JSON");
+  if (const std::uint64_t format = number(fields, "format"); format > kFormat)
+    throw StateError(fmt::format("the state has format {}, this version knows up to {}", format,
+                                 kFormat),
+                     {}, "update penstock");
+  const auto check = field<std::string>(fields, "check");
+  fields.erase("check");
+  if (check != check_of(fields)) garbled("its content does not fit its check sum");
+  State state;
+  state.epoch = number(fields, "epoch");
+  state.step = number(fields, "step");
+  state.position = number(fields, "position");
+  state.counts_samples = field<std::string>(fields, "unit") == "samples";
+  state.digests = {field<std::string>(fields, "order"), field<std::string>(fields, "values")};
+  state.order = field<std::vector<std::string>>(fields, "parts");
+  state.sizes = sizes_in(fields);
+  if (fields.contains("seed")) state.drawn_seed = number(fields, "seed");
+  return state;
+}
+
+}  // namespace penstock

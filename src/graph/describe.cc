@@ -1,0 +1,142 @@
+// Nodes in words, and the digests made of them.
+#include <fmt/format.h>
+
+#include "base/digest.h"
+#include "graph/node.h"
+
+namespace penstock {
+namespace {
+
+std::string number_or(const std::optional<std::uint64_t>& number, const char* otherwise) {
+  return number ? fmt::format("{}", *number) : otherwise;
+}
+
+std::string tail_text(const BatchVerb& batch) {
+  if (!batch.tail) return "";
+  return *batch.tail == Tail::drop ? ", tail=drop" : ", tail=short";
+}
+
+/// One overload per verb: its word and its line.
+struct Words {
+  std::string word;
+  std::string line;
+};
+struct Wording {
+  Words operator()(const SourceVerb& verb) const {
+    return {verb.source->word(), verb.source->describe()};
+  }
+  Words operator()(const MapVerb& verb) const {
+    std::string line = verb.op->describe();
+    if (verb.op->random()) line += fmt::format(", seed={}", verb.seed);
+    if (verb.whole) line += ", on whole batches";
+    return {verb.op->word(), line};
+  }
+  Words operator()(const BatchVerb& verb) const {
+    return {"batch", fmt::format("batch({}{})", verb.size, tail_text(verb))};
+  }
+  Words operator()(const UnbatchVerb&) const { return {"unbatch", "unbatch()"}; }
+  Words operator()(const ShuffleVerb& verb) const {
+    const Seed& seed = verb.options.seed;
+    return {"shuffle",
+            fmt::format("shuffle(seed={}{})", seed.drawn ? "random" : fmt::format("{}", seed.value),
+                        verb.options.reshuffle_each_epoch ? "" : ", same every epoch")};
+  }
+  Words operator()(const RepeatVerb& verb) const {
+    return {"repeat", fmt::format("repeat({})", number_or(verb.count, "for ever"))};
+  }
+  Words operator()(const TakeVerb& verb) const {
+    return {"take", fmt::format("take({})", number_or(verb.count, "all"))};
+  }
+  Words operator()(const SkipVerb& verb) const {
+    return {"skip", fmt::format("skip({})", number_or(verb.count, "all"))};
+  }
+  Words operator()(const ShardVerb& verb) const {
+    return {"shard", fmt::format("shard({}, {})", verb.count, verb.index)};
+  }
+  Words operator()(const ConcatenateVerb&) const { return {"concatenate", "concatenate()"}; }
+  Words operator()(const ZipVerb& verb) const {
+    return {"zip", verb.strict ? "zip(strict)" : "zip()"};
+  }
+  Words operator()(const EnumerateVerb&) const { return {"enumerate", "enumerate()"}; }
+  Words operator()(const CacheVerb&) const { return {"cache", "cache()"}; }
+  Words operator()(const PrefetchVerb& verb) const {
+    return {"prefetch", fmt::format("prefetch(steps={}, bytes={})", verb.options.steps,
+                                    verb.options.bytes)};
+  }
+  Words operator()(const OptionsVerb&) const { return {"with_options", "with_options()"}; }
+};
+
+bool changes_order(const Node& node, bool batch_counts) {
+  if (node.as<MapVerb>() || node.as<PrefetchVerb>() || node.as<OptionsVerb>() ||
+      node.as<EnumerateVerb>())
+    return false;
+  return batch_counts || node.as<BatchVerb>() == nullptr;
+}
+
+void collect_order(const Node& node, bool batch_counts, std::vector<std::string>& parts) {
+  // Below an unbatch the batch size says which samples a drop leaves out.
+  const bool below = batch_counts || node.as<UnbatchVerb>() != nullptr;
+  for (const NodePtr& input : node.inputs) collect_order(*input, below, parts);
+  if (!changes_order(node, batch_counts)) return;
+  if (const auto* source = node.as<SourceVerb>()) {
+    Digest identity;
+    source->source->identify(identity);
+    parts.push_back(fmt::format("{} #{}", source->source->word(), identity.text().substr(0, 8)));
+  } else {
+    parts.push_back(describe_node(node));
+  }
+}
+
+void collect_values(const Node& node, Digest& digest) {
+  for (const NodePtr& input : node.inputs) collect_values(*input, digest);
+  if (node.as<MapVerb>() || node.as<EnumerateVerb>() || node.as<ZipVerb>())
+    digest.add(describe_node(node));
+  digest.add(node.spec.text());
+}
+
+void list(const Node& node, int depth, std::string& text) {
+  for (const NodePtr& input : node.inputs)
+    list(*input, depth + (node.inputs.size() > 1 ? 1 : 0), text);
+  const std::string size =
+      node.size.is_endless()
+          ? "endless"
+          : fmt::format("{} {}", node.size.count(), node.batched ? "steps" : "samples");
+  text += fmt::format("{:{}}{}  [{} of {}]\n", "", depth * 2, describe_node(node), size,
+                      node.spec.text());
+}
+
+}  // namespace
+
+std::string verb_word(const Node& node) { return std::visit(Wording{}, node.verb).word; }
+std::string describe_node(const Node& node) { return std::visit(Wording{}, node.verb).line; }
+
+bool batch_size_is_free(const Node& root) {
+  if (!root.batched) return false;
+  if (root.as<BatchVerb>()) return true;
+  const bool counts_steps = root.as<TakeVerb>() || root.as<SkipVerb>() || root.as<ShardVerb>() ||
+                            root.as<ShuffleVerb>() || root.as<ConcatenateVerb>();
+  return !counts_steps && batch_size_is_free(root.input());
+}
+
+std::vector<std::string> order_parts(const Node& root) {
+  std::vector<std::string> parts;
+  collect_order(root, root.batched && !batch_size_is_free(root), parts);
+  return parts;
+}
+
+Digests digests_of(const Node& root) {
+  Digest order;
+  for (const std::string& part : order_parts(root)) order.add(part);
+  Digest values;
+  collect_values(root, values);
+  values.add(PENSTOCK_VERSION);
+  return {order.text(), values.text()};
+}
+
+std::string Dataset::describe() const {
+  std::string text;
+  list(*node_, 0, text);
+  return text;
+}
+
+}  // namespace penstock

@@ -1,0 +1,110 @@
+#pragma once
+// The nodes of a dataset. A node says what was asked for and what its elements look like; plan/
+// decides how it runs.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "op/op.h"
+#include "order/steps.h"
+#include "penstock/dataset.h"
+#include "sample/row_store.h"
+#include "source/source.h"
+
+namespace penstock {
+
+struct SourceVerb {
+  std::shared_ptr<const Source> source;
+};
+struct MapVerb {
+  std::shared_ptr<const Op> op;
+  std::uint64_t seed = 0;
+  bool whole = false;  // sees the whole global batch
+};
+struct BatchVerb {
+  std::uint64_t size = 1;
+  std::optional<Tail> tail;
+};
+struct UnbatchVerb {};
+struct ShuffleVerb {
+  ShuffleOptions options;
+};
+struct RepeatVerb {
+  std::optional<std::uint64_t> count;  // nothing: for ever
+};
+struct TakeVerb {
+  std::optional<std::uint64_t> count;  // nothing: all
+};
+struct SkipVerb {
+  std::optional<std::uint64_t> count;  // nothing: all
+};
+struct ShardVerb {
+  std::uint64_t count = 1;
+  std::uint64_t index = 0;
+};
+struct ConcatenateVerb {};
+struct ZipVerb {
+  bool strict = false;
+};
+struct EnumerateVerb {};
+struct CacheVerb {
+  std::uint64_t bytes_max = UINT64_MAX;
+  std::shared_ptr<RowStore> store;
+};
+struct PrefetchVerb {
+  PrefetchOptions options;
+};
+struct OptionsVerb {
+  Options options;
+};
+using Verb = std::variant<SourceVerb, MapVerb, BatchVerb, UnbatchVerb, ShuffleVerb, RepeatVerb,
+                          TakeVerb, SkipVerb, ShardVerb, ConcatenateVerb, ZipVerb, EnumerateVerb,
+                          CacheVerb, PrefetchVerb, OptionsVerb>;
+
+using NodePtr = std::shared_ptr<const Node>;
+
+/// Immutable. `size` and `spec` are of the elements: samples, or the rows of batches once batched.
+class Node {
+ public:
+  Verb verb;
+  std::vector<NodePtr> inputs;
+  ElementSpec spec;
+  Cardinality size = Cardinality::of(0);
+  bool batched = false;
+
+  [[nodiscard]] const Node& input() const { return *inputs.front(); }
+  template <typename V>
+  [[nodiscard]] const V* as() const {
+    return std::get_if<V>(&verb);
+  }
+};
+
+/// The word users wrote, "shuffle"; and the node on one line, "shuffle(seed=7)".
+std::string verb_word(const Node& node);
+std::string describe_node(const Node& node);
+
+/// Adds a map of `op`; every form of Dataset::map ends here.
+Dataset add_map(const Dataset& input, std::shared_ptr<const Op> op, std::uint64_t seed);
+
+/// How a batch node groups `samples`; `tail` fills in where it names no policy.
+Groups groups_of(const BatchVerb& batch, const Cardinality& samples, std::optional<Tail> tail);
+/// The steps of a batched node, and its batch nodes by leaf number. `drawn_seed` stands for seeds
+/// that are to be drawn.
+struct StepsOf {
+  Steps steps;
+  std::vector<const Node*> leaves;
+};
+StepsOf steps_of(const Node& batched, std::optional<Tail> tail, std::uint64_t drawn_seed);
+
+/// What the order digest is made of, one line per node; G only where steps are counted.
+std::vector<std::string> order_parts(const Node& root);
+Digests digests_of(const Node& root);
+/// True when a state of this dataset loads at another batch size: one batch node, and nothing but
+/// repeats, caches and maps after it.
+bool batch_size_is_free(const Node& root);
+
+}  // namespace penstock

@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "graph/node.h"
+
+namespace penstock {
+namespace {
+
+Steps walk(const Node& node, std::optional<Tail> tail, std::uint64_t drawn_seed,
+           std::vector<const Node*>& leaves) {
+  if (const auto* batch = node.as<BatchVerb>()) {
+    leaves.push_back(&node);
+    return Steps::leaf(static_cast<std::uint32_t>(leaves.size() - 1),
+                       groups_of(*batch, node.input().size, tail));
+  }
+  const Steps input = walk(node.input(), tail, drawn_seed, leaves);
+  if (const auto* repeat = node.as<RepeatVerb>())
+    return input.repeated(repeat->count.value_or(kEndless));
+  if (const auto* take = node.as<TakeVerb>()) return input.sliced(0, take->count.value_or(kEndless));
+  if (const auto* skip = node.as<SkipVerb>())
+    return skip->count ? input.sliced(*skip->count, kEndless) : input.sliced(0, 0);
+  if (const auto* shard = node.as<ShardVerb>()) return input.sharded(shard->count, shard->index);
+  if (const auto* shuffle = node.as<ShuffleVerb>()) {
+    const Seed& seed = shuffle->options.seed;
+    return input.shuffled(
+        {seed.drawn ? drawn_seed : seed.value, shuffle->options.reshuffle_each_epoch});
+  }
+  if (node.as<ConcatenateVerb>())
+    return Steps::concatenated(input, walk(*node.inputs[1], tail, drawn_seed, leaves));
+  return input;
+}
+
+}  // namespace
+
+Groups groups_of(const BatchVerb& batch, const Cardinality& samples, std::optional<Tail> tail) {
+  const Tail policy = batch.tail.value_or(tail.value_or(Tail::short_));
+  return {samples.is_endless() ? kEndless : samples.count(), batch.size,
+          policy == Tail::drop ? TailRule::drop : TailRule::keep};
+}
+
+StepsOf steps_of(const Node& batched, std::optional<Tail> tail, std::uint64_t drawn_seed) {
+  PENSTOCK_CHECK(batched.batched);
+  std::vector<const Node*> leaves;
+  Steps steps = walk(batched, tail, drawn_seed, leaves);
+  return {std::move(steps), std::move(leaves)};
+}
+
+}  // namespace penstock

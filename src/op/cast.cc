@@ -1,0 +1,138 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "op/op.h"
+#include "penstock/error.h"
+#include "sample/rows.h"
+
+namespace penstock {
+namespace {
+
+template <typename To, typename From>
+To convert(From value) {
+  if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) {
+    return convert<To>(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
+    return To(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return value != From{};
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    // Outside the range of To the language promises nothing; we do: the nearest, and 0 for NaN.
+    if (std::isnan(value)) return To{};
+    if (value <= static_cast<From>(std::numeric_limits<To>::min()))
+      return std::numeric_limits<To>::min();
+    if (value >= static_cast<From>(std::numeric_limits<To>::max()))
+      return std::numeric_limits<To>::max();
+    return static_cast<To>(value);
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+/// Calls `body` with a value of the C++ type of `dtype`.
+template <typename Body>
+void with_type(Dtype dtype, Body body) {
+  switch (dtype) {
+    case Dtype::boolean: return body(bool{});
+    case Dtype::u8: return body(std::uint8_t{});
+    case Dtype::u16: return body(std::uint16_t{});
+    case Dtype::u32: return body(std::uint32_t{});
+    case Dtype::u64: return body(std::uint64_t{});
+    case Dtype::i8: return body(std::int8_t{});
+    case Dtype::i16: return body(std::int16_t{});
+    case Dtype::i32: return body(std::int32_t{});
+    case Dtype::i64: return body(std::int64_t{});
+    case Dtype::f16: return body(Half{});
+    case Dtype::bf16: return body(BFloat16{});
+    case Dtype::f32: return body(float{});
+    case Dtype::f64: return body(double{});
+    case Dtype::bytes:
+    case Dtype::string: return;
+  }
+}
+
+class Cast final : public Op {
+ public:
+  Cast(Dtype dtype, std::string path) : dtype_(dtype), path_(std::move(path)) {}
+  [[nodiscard]] std::string word() const override { return "cast"; }
+  [[nodiscard]] std::string describe() const override {
+    return fmt::format("cast({}{}{})", dtype_name(dtype_), path_.empty() ? "" : ", ", path_);
+  }
+  [[nodiscard]] Json arguments() const override {
+    return {{"dtype", dtype_name(dtype_)}, {"path", path_}};
+  }
+
+  [[nodiscard]] ElementSpec output(const ElementSpec& input) const override {
+    if (!input.known) return input;
+    ElementSpec spec = input;
+    FieldSpec& field = spec.fields[index_in(input)];
+    if (!is_dense(field))
+      throw ConfigError(fmt::format("cast: field \"{}\" is {}", path_, field.text()), {},
+                        "only numbers of a known shape can be cast");
+    field.dtype = dtype_;
+    return spec;
+  }
+
+  Result<void> run(const BlockView& in, const BlockView& out, const OpContext&) const override {
+    const std::size_t index = index_in(*in.spec);
+    for (std::size_t i = 0; i < in.columns.size(); ++i) {
+      const Column& from = in.columns[i];
+      const Column& to = out.columns[i];
+      if (i == index) {
+        run_column(from, in.spec->fields[i].dtype, to, in.rows);
+      } else if (from.dense()) {
+        if (from.row_bytes > 0) std::memcpy(to.data, from.data, in.rows * from.row_bytes);
+      } else {
+        for (std::size_t row = 0; row < in.rows; ++row) to.tensors[row] = from.tensors[row];
+      }
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::size_t index_in(const ElementSpec& spec) const {
+    const auto index = spec.find(path_);
+    if (!index)
+      throw ConfigError(fmt::format("cast: no field \"{}\" in {}", path_, spec.text()));
+    return *index;
+  }
+
+  void run_column(const Column& from, Dtype source, const Column& to, std::size_t rows) const {
+    const std::size_t values = rows * from.row_bytes / dtype_size(source);
+    with_type(source, [&](auto in_type) {
+      with_type(dtype_, [&](auto out_type) {
+        using In = decltype(in_type);
+        using Out = decltype(out_type);
+        const auto* const in = reinterpret_cast<const In*>(from.data);
+        auto* const out = reinterpret_cast<Out*>(to.data);
+        for (std::size_t i = 0; i < values; ++i) out[i] = convert<Out>(in[i]);
+      });
+    });
+  }
+
+  Dtype dtype_;
+  std::string path_;
+};
+
+Dtype parse_dtype(const std::string& name) {
+  for (int i = 0; i <= static_cast<int>(Dtype::f64); ++i)
+    if (dtype_name(static_cast<Dtype>(i)) == name) return static_cast<Dtype>(i);
+  throw ConfigError(fmt::format("cast: \"{}\" is no dtype of numbers", name));
+}
+
+}  // namespace
+
+std::shared_ptr<const Op> make_cast(const Json& arguments) {
+  return std::make_shared<Cast>(parse_dtype(arguments.value("dtype", std::string())),
+                                arguments.value("path", std::string()));
+}
+
+OpCall cast(Dtype dtype, std::string path) {
+  return OpCall(make_cast({{"dtype", dtype_name(dtype)}, {"path", path}}));
+}
+
+}  // namespace penstock

@@ -1,0 +1,38 @@
+#include "op/op.h"
+
+#include <utility>
+
+#include "sample/rows.h"
+
+namespace penstock {
+
+Result<Sample> Op::run_sample(const Sample& in, const OpContext& context, std::size_t row) const {
+  Scratch scratch;
+  const ElementSpec in_spec = ElementSpec::of(in);
+  ElementSpec out_spec;
+  try {
+    out_spec = output(in_spec);
+  } catch (const ConfigError& error) {
+    return Failure{error.message(), {}, error.remedy(), std::current_exception(), row};
+  }
+  ScratchBlock from(in_spec, 1, scratch);
+  ScratchBlock to(out_spec, 1, scratch);
+  if (const auto wrong = write_row(from.view(), 0, in))
+    return Failure{*wrong, {}, {}, nullptr, row};
+  OpContext one = context;
+  RowRng rng;
+  if (context.rng != nullptr) {
+    rng = [&](std::size_t) { return (*context.rng)(row); };
+    one.rng = &rng;
+  }
+  if (auto done = run(from.view(), to.view(), one); !done) {
+    done.failure().row = row;
+    return std::move(done.failure());
+  }
+  Sample result = read_row(to.view(), 0);
+  std::vector<Tensor> leaves;
+  for (const Tensor& leaf : result.leaves()) leaves.push_back(leaf.kept());
+  return Sample::assemble(result.structure(), std::move(leaves));
+}
+
+}  // namespace penstock

@@ -1,0 +1,59 @@
+#pragma once
+// An op turns one block into another. Const and stateless; called from several threads at once.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/json.h"
+#include "base/random_key.h"
+#include "base/result.h"
+#include "penstock/block.h"
+#include "penstock/dataset.h"
+
+namespace penstock {
+
+/// What an op may know about the rows at hand besides their values.
+struct OpContext {
+  const RowRng* rng = nullptr;  // set for random ops
+};
+
+class Op {
+ public:
+  virtual ~Op() = default;
+  /// "map", or the name in the catalogue.
+  [[nodiscard]] virtual std::string word() const = 0;
+  /// One short line for plans and errors.
+  [[nodiscard]] virtual std::string describe() const = 0;
+  /// The result's spec; throws ConfigError when the op cannot work on `input`. Unknown when either
+  /// the input or the result is only known by running.
+  [[nodiscard]] virtual ElementSpec output(const ElementSpec& input) const = 0;
+  [[nodiscard]] virtual bool random() const { return false; }
+  /// True when each row depends on itself alone, so that after batch any block may be asked.
+  [[nodiscard]] virtual bool row_wise() const { return true; }
+  /// True for functions of a Sample: on whole batches those are called once for all rows.
+  [[nodiscard]] virtual bool takes_samples() const { return false; }
+  /// Arguments that make it again, for ops of the catalogue.
+  [[nodiscard]] virtual Json arguments() const { return Json::object(); }
+  /// A user function's name; such ops travel by name.
+  [[nodiscard]] virtual std::string name() const { return {}; }
+
+  /// Both specs known: column by column.
+  virtual Result<void> run(const BlockView& in, const BlockView& out,
+                           const OpContext& context) const = 0;
+  /// One sample; for input or output whose spec only running shows.
+  [[nodiscard]] virtual Result<Sample> run_sample(const Sample& in, const OpContext& context,
+                                                  std::size_t row) const;
+};
+
+std::shared_ptr<const Op> make_column_op(ColumnFn fn, std::string name);
+std::shared_ptr<const Op> make_sample_op(SampleFn fn, const MapOptions& options);
+std::shared_ptr<const Op> make_block_op(BlockFn fn, const MapOptions& options);
+
+/// The op `word` of the catalogue; throws ConfigError naming the words there are.
+std::shared_ptr<const Op> make_catalogued_op(const std::string& word, const Json& arguments);
+/// The words of the catalogue.
+std::vector<std::string> catalogue_words();
+std::shared_ptr<const Op> make_cast(const Json& arguments);
+
+}  // namespace penstock

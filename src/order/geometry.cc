@@ -1,0 +1,92 @@
+#include "order/geometry.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace penstock {
+
+Geometry::Geometry(Steps steps) : steps_(std::move(steps)), single_(steps_.single()) {
+  segments_ = {{0, 0, single_ ? single_->groups.batch : 1}};
+}
+
+Geometry::Geometry(Steps steps, std::vector<Segment> earlier, Segment here)
+    : steps_(std::move(steps)), single_(steps_.single()), segments_(std::move(earlier)) {
+  PENSTOCK_CHECK(elastic());
+  // A segment that delivered nothing, or goes on as the one before, leaves no trace.
+  std::erase_if(segments_, [&](const Segment& segment) { return segment.step >= here.step; });
+  if (segments_.empty()) {
+    segments_.push_back(here);
+    return;
+  }
+  const Segment& last = segments_.back();
+  const bool goes_on = last.batch == here.batch &&
+                       (here.position >= span() || position(here.step) == here.position);
+  if (!goes_on) segments_.push_back(here);
+}
+
+const Segment& Geometry::segment_of(std::uint64_t step) const {
+  const auto after = std::ranges::upper_bound(segments_, step, {}, &Segment::step);
+  return after == segments_.begin() ? segments_.front() : *(after - 1);
+}
+
+Geometry::Spot Geometry::spot(const Segment& segment, std::uint64_t step) const {
+  const std::uint64_t samples = single_->groups.count;
+  const std::uint64_t ahead = step - segment.step;
+  if (samples == kEndless) {
+    return {0, segment.position + ahead * segment.batch, segment.batch};
+  }
+  // First what is left of the round the segment starts in, then whole rounds.
+  std::uint64_t round = samples == 0 ? 0 : segment.position / samples;
+  const std::uint64_t offset = samples == 0 ? 0 : segment.position % samples;
+  const Groups rest{samples - offset, segment.batch, single_->groups.tail};
+  if (ahead < rest.steps()) return {round, offset + rest.first(ahead), rest.size(ahead)};
+  const Groups whole{samples, segment.batch, single_->groups.tail};
+  const std::uint64_t beyond = ahead - rest.steps();
+  if (whole.steps() == 0) return {single_->rounds, 0, 0};
+  round += 1 + beyond / whole.steps();
+  const std::uint64_t local = beyond % whole.steps();
+  return {round, whole.first(local), whole.size(local)};
+}
+
+std::uint64_t Geometry::steps_from(const Segment& segment) const {
+  const std::uint64_t samples = single_->groups.count;
+  if (samples == 0 || single_->rounds == 0) return 0;
+  if (samples == kEndless) return kEndless;
+  const Groups rest{samples - segment.position % samples, segment.batch, single_->groups.tail};
+  const Groups whole{samples, segment.batch, single_->groups.tail};
+  if (single_->rounds == kEndless) return whole.steps() == 0 ? rest.steps() : kEndless;
+  const std::uint64_t round = segment.position / samples;
+  if (round >= single_->rounds) return 0;
+  return rest.steps() + (single_->rounds - round - 1) * whole.steps();
+}
+
+std::uint64_t Geometry::steps() const {
+  if (!elastic()) return steps_.count();
+  const std::uint64_t left = steps_from(segments_.back());
+  return left == kEndless ? kEndless : segments_.back().step + left;
+}
+
+std::uint64_t Geometry::span() const {
+  return elastic() ? steps_.span() : steps_.count();
+}
+
+Place Geometry::step(std::uint64_t pass, std::uint64_t step) const {
+  PENSTOCK_CHECK_LT(step, steps());
+  if (!elastic()) return steps_.step({pass, 0}, step);
+  const Spot found = spot(segment_of(step), step);
+  return {single_->leaf, {pass, found.round}, found.first, found.count};
+}
+
+std::uint64_t Geometry::position(std::uint64_t step) const {
+  if (!elastic()) return step;
+  if (step >= steps()) return span();
+  const Segment& segment = segment_of(step);
+  if (step == segment.step) return segment.position;
+  const Spot found = spot(segment, step);
+  return single_->groups.count == kEndless ? found.first
+                                           : found.round * single_->groups.count + found.first;
+}
+
+}  // namespace penstock

@@ -1,0 +1,229 @@
+#include "order/steps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace penstock {
+namespace {
+
+std::uint64_t times(std::uint64_t count, std::uint64_t rounds) {
+  if (count == 0 || rounds == 0) return 0;
+  if (count == kEndless || rounds == kEndless) return kEndless;
+  if (count == kUncounted) return kUncounted;
+  std::uint64_t product = 0;
+  return __builtin_mul_overflow(count, rounds, &product) ? kEndless : product;
+}
+
+std::uint64_t plus(std::uint64_t left, std::uint64_t right) {
+  if (left == kEndless || right == kEndless) return kEndless;
+  return left == kUncounted || right == kUncounted ? kUncounted : left + right;
+}
+
+}  // namespace
+
+std::uint64_t Groups::steps() const {
+  if (count == kEndless) return kEndless;
+  return count / batch + (tail == TailRule::keep && count % batch != 0 ? 1 : 0);
+}
+
+std::uint64_t Groups::size(std::uint64_t step) const {
+  return count == kEndless ? batch : std::min(batch, count - first(step));
+}
+
+std::uint64_t Groups::delivered() const {
+  return count == kEndless || tail == TailRule::keep ? count : count / batch * batch;
+}
+
+/// One level of the tree. A part answers for itself and asks its children for the rest.
+struct Steps::Part {
+  enum class Kind : std::uint8_t { leaf, repeat, slice, shard, shuffle, concatenate };
+  Kind kind = Kind::leaf;
+  std::vector<Steps> inputs;
+  std::uint32_t leaf = 0;
+  Groups groups;
+  std::uint64_t first = 0;   // slice: first step; shard: index; repeat: rounds
+  StepShuffle order;
+  std::uint64_t stride = 1;  // shard: count
+  std::uint64_t count = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t span = 0;
+  bool in_order = true;
+};
+
+Steps Steps::leaf(std::uint32_t leaf, Groups groups) {
+  auto part = std::make_shared<Part>();
+  part->leaf = leaf;
+  part->groups = groups;
+  part->count = groups.steps();
+  part->rows = groups.delivered();
+  part->span = groups.count;
+  return Steps(std::move(part));
+}
+
+Steps Steps::repeated(std::uint64_t rounds) const {
+  auto part = std::make_shared<Part>();
+  part->kind = Part::Kind::repeat;
+  part->inputs = {*this};
+  part->first = rounds;
+  part->count = times(count(), rounds);
+  part->rows = times(rows(), rounds);
+  part->span = times(span(), rounds);
+  part->in_order = in_order();
+  return Steps(std::move(part));
+}
+
+Steps Steps::sliced(std::uint64_t first, std::uint64_t wanted) const {
+  auto part = std::make_shared<Part>();
+  part->kind = Part::Kind::slice;
+  part->inputs = {*this};
+  part->first = std::min(first, count());
+  const std::uint64_t left = count() == kEndless ? kEndless : count() - part->first;
+  part->count = std::min(left, wanted);
+  part->in_order = in_order();
+  if (part->in_order && part->count != kEndless) {
+    part->rows = rows_before(part->first + part->count) - rows_before(part->first);
+  } else {
+    part->rows = part->count == 0 ? 0 : part->count == kEndless ? kEndless : kUncounted;
+  }
+  part->span = part->rows;
+  return Steps(std::move(part));
+}
+
+Steps Steps::sharded(std::uint64_t shards, std::uint64_t index) const {
+  auto part = std::make_shared<Part>();
+  part->kind = Part::Kind::shard;
+  part->inputs = {*this};
+  part->first = index;
+  part->stride = shards;
+  part->count = count() == kEndless ? kEndless
+                : count() > index   ? (count() - index - 1) / shards + 1
+                                    : 0;
+  part->rows = part->count == 0 ? 0 : part->count == kEndless ? kEndless : kUncounted;
+  part->span = part->rows;
+  part->in_order = false;
+  return Steps(std::move(part));
+}
+
+Steps Steps::shuffled(StepShuffle shuffle) const {
+  auto part = std::make_shared<Part>();
+  part->kind = Part::Kind::shuffle;
+  part->inputs = {*this};
+  part->order = shuffle;
+  part->count = count();
+  part->rows = rows();
+  part->span = span();
+  part->in_order = false;
+  return Steps(std::move(part));
+}
+
+Steps Steps::concatenated(const Steps& left, const Steps& right) {
+  auto part = std::make_shared<Part>();
+  part->kind = Part::Kind::concatenate;
+  part->inputs = {left, right};
+  part->count = plus(left.count(), right.count());
+  part->rows = plus(left.rows(), right.rows());
+  part->span = plus(left.span(), right.span());
+  part->in_order = left.in_order() && right.in_order();
+  return Steps(std::move(part));
+}
+
+std::uint64_t Steps::count() const { return part_->count; }
+std::uint64_t Steps::rows() const { return part_->rows; }
+std::uint64_t Steps::span() const { return part_->span; }
+bool Steps::in_order() const { return part_->in_order; }
+
+Place Steps::step(Turn turn, std::uint64_t step) const {
+  const Part& part = *part_;
+  PENSTOCK_CHECK_LT(step, part.count);
+  switch (part.kind) {
+    case Part::Kind::leaf:
+      return {part.leaf, turn, part.groups.first(step), part.groups.size(step)};
+    case Part::Kind::repeat: {
+      const std::uint64_t rounds = part.first == kEndless ? kEndlessRounds : part.first;
+      const std::uint64_t each = part.inputs[0].count();
+      const std::uint64_t round = each == kEndless ? 0 : step / each;
+      return part.inputs[0].step({turn.pass, turn.round * rounds + round}, step - round * each);
+    }
+    case Part::Kind::slice:
+      return part.inputs[0].step(turn, part.first + step);
+    case Part::Kind::shard:
+      return part.inputs[0].step(turn, part.first + step * part.stride);
+    case Part::Kind::shuffle: {
+      const Turn key = part.order.reshuffle ? turn : Turn{};
+      const Permutation order(part.count, {part.order.seed, key.pass, key.round});
+      return part.inputs[0].step(turn, order(step));
+    }
+    case Part::Kind::concatenate: {
+      const std::uint64_t left = part.inputs[0].count();
+      return step < left ? part.inputs[0].step(turn, step)
+                         : part.inputs[1].step(turn, step - left);
+    }
+  }
+  throw InternalError("a kind of step node without an answer");
+}
+
+Place Steps::row(Turn turn, std::uint64_t row) const {
+  const Part& part = *part_;
+  PENSTOCK_CHECK(part.in_order);
+  PENSTOCK_CHECK_LT(row, part.rows);
+  switch (part.kind) {
+    case Part::Kind::leaf:
+      return {part.leaf, turn, row, part.groups.delivered() - row};
+    case Part::Kind::repeat: {
+      const std::uint64_t rounds = part.first == kEndless ? kEndlessRounds : part.first;
+      const std::uint64_t each = part.inputs[0].rows();
+      const std::uint64_t round = each == kEndless ? 0 : row / each;
+      return part.inputs[0].row({turn.pass, turn.round * rounds + round}, row - round * each);
+    }
+    case Part::Kind::slice: {
+      Place place = part.inputs[0].row(turn, part.inputs[0].rows_before(part.first) + row);
+      place.count = std::min(place.count, part.rows - row);
+      return place;
+    }
+    case Part::Kind::concatenate: {
+      const std::uint64_t left = part.inputs[0].rows();
+      return row < left ? part.inputs[0].row(turn, row) : part.inputs[1].row(turn, row - left);
+    }
+    default:
+      throw InternalError("rows by number of steps that are not in order");
+  }
+}
+
+std::uint64_t Steps::rows_before(std::uint64_t step) const {
+  const Part& part = *part_;
+  PENSTOCK_CHECK(part.in_order);
+  switch (part.kind) {
+    case Part::Kind::leaf:
+      return std::min(part.groups.first(step), part.groups.delivered());
+    case Part::Kind::repeat: {
+      const std::uint64_t each = part.inputs[0].count();
+      if (each == 0) return 0;
+      const std::uint64_t round = each == kEndless ? 0 : step / each;
+      const std::uint64_t whole = round == 0 ? 0 : round * part.inputs[0].rows();
+      return whole + part.inputs[0].rows_before(step - round * each);
+    }
+    case Part::Kind::slice:
+      return part.inputs[0].rows_before(part.first + step) -
+             part.inputs[0].rows_before(part.first);
+    case Part::Kind::concatenate: {
+      const std::uint64_t left = part.inputs[0].count();
+      if (step <= left) return part.inputs[0].rows_before(step);
+      return part.inputs[0].rows() + part.inputs[1].rows_before(step - left);
+    }
+    default:
+      throw InternalError("rows before a step of steps that are not in order");
+  }
+}
+
+std::optional<Steps::Single> Steps::single() const {
+  const Part& part = *part_;
+  if (part.kind == Part::Kind::leaf) return Single{part.leaf, part.groups, 1};
+  if (part.kind != Part::Kind::repeat) return std::nullopt;
+  auto inner = part.inputs[0].single();
+  if (inner) inner->rounds = times(inner->rounds, part.first);
+  return inner;
+}
+
+}  // namespace penstock

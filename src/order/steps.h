@@ -1,0 +1,95 @@
+#pragma once
+// How samples form steps: a small tree over the batch nodes of a dataset, closed under repeat,
+// concatenate, take, skip, shard and shuffle of whole steps. Every question costs O(depth).
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "order/permutation.h"
+
+namespace penstock {
+
+inline constexpr std::uint64_t kEndless = UINT64_MAX;
+/// A number of samples that only a walk over the steps would tell.
+inline constexpr std::uint64_t kUncounted = UINT64_MAX - 1;
+/// What one round of an endless repeat counts as when rounds of several repeats are combined.
+inline constexpr std::uint64_t kEndlessRounds = 1ULL << 32;
+
+enum class TailRule : std::uint8_t { keep, drop };
+
+/// `count` samples in groups of `batch`.
+struct Groups {
+  std::uint64_t count = 0;
+  std::uint64_t batch = 1;
+  TailRule tail = TailRule::keep;
+
+  [[nodiscard]] std::uint64_t steps() const;
+  [[nodiscard]] std::uint64_t first(std::uint64_t step) const { return step * batch; }
+  [[nodiscard]] std::uint64_t size(std::uint64_t step) const;
+  /// Samples that are delivered, which `drop` makes fewer than `count`.
+  [[nodiscard]] std::uint64_t delivered() const;
+};
+
+/// Which time through the data: the pass, and the round of the repeats above, combined.
+struct Turn {
+  std::uint64_t pass = 0;
+  std::uint64_t round = 0;
+};
+
+/// Rows of one batch node: `count` samples of its input from `first` on.
+struct Place {
+  std::uint32_t leaf = 0;
+  Turn turn;
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+
+/// A shuffle of whole steps.
+struct StepShuffle {
+  std::uint64_t seed = 0;
+  bool reshuffle = true;
+};
+
+/// Immutable; copies share.
+class Steps {
+ public:
+  /// The batch node number `leaf`.
+  static Steps leaf(std::uint32_t leaf, Groups groups);
+  [[nodiscard]] Steps repeated(std::uint64_t rounds) const;
+  [[nodiscard]] Steps sliced(std::uint64_t first, std::uint64_t count) const;
+  [[nodiscard]] Steps sharded(std::uint64_t count, std::uint64_t index) const;
+  [[nodiscard]] Steps shuffled(StepShuffle shuffle) const;
+  static Steps concatenated(const Steps& left, const Steps& right);
+
+  /// Number of steps, or kEndless.
+  [[nodiscard]] std::uint64_t count() const;
+  /// Number of samples that its steps hold, or kEndless, or kUncounted.
+  [[nodiscard]] std::uint64_t rows() const;
+  /// Number of samples that its steps pass by, dropped ones included; or as `rows`.
+  [[nodiscard]] std::uint64_t span() const;
+  /// True when steps come in the order of their samples: rows can be found by number.
+  [[nodiscard]] bool in_order() const;
+
+  [[nodiscard]] Place step(Turn turn, std::uint64_t step) const;
+  /// The sample at `row` of the concatenated steps; `in_order()` only.
+  [[nodiscard]] Place row(Turn turn, std::uint64_t row) const;
+  /// Samples in the steps before `step`; `in_order()` only.
+  [[nodiscard]] std::uint64_t rows_before(std::uint64_t step) const;
+
+  /// The one batch node and how often it is repeated, when there is nothing else.
+  struct Single {
+    std::uint32_t leaf;
+    Groups groups;
+    std::uint64_t rounds;  // or kEndless
+  };
+  [[nodiscard]] std::optional<Single> single() const;
+
+ private:
+  struct Part;
+  explicit Steps(std::shared_ptr<const Part> part) : part_(std::move(part)) {}
+  std::shared_ptr<const Part> part_;
+};
+
+}  // namespace penstock

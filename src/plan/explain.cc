@@ -1,0 +1,77 @@
+// The plan in words.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "order/cut.h"
+#include "plan/plan_data.h"
+
+namespace penstock {
+namespace {
+
+std::string size_text(std::uint64_t bytes) {
+  if (bytes >= 1ULL << 30) return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / 0x1p30);
+  if (bytes >= 1ULL << 20) return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 0x1p20);
+  if (bytes >= 1ULL << 10) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 0x1p10);
+  return fmt::format("{} B", bytes);
+}
+
+std::string count_text(const Cardinality& count) {
+  return count.is_endless() ? "endless" : fmt::format("{}", count.count());
+}
+
+void explain_cut(const Plan& plan, std::string& text) {
+  const auto line = [&](const char* which, std::uint64_t step) {
+    const auto sizes = plan.cut(step);
+    std::uint64_t rows = 0;
+    for (const std::uint64_t size : sizes) rows += size;
+    text += fmt::format("  {} {:>6} samples over {} shares: {}\n", which, rows, sizes.size(),
+                        fmt::join(sizes, ", "));
+  };
+  if (!plan.steps().is_endless() && plan.steps().count() == 0) return;
+  line("first step", 0);
+  if (!plan.steps().is_endless() && plan.steps().count() > 1)
+    line("last step ", plan.steps().count() - 1);
+}
+
+/// Samples that a `drop` leaves out of each pass.
+std::uint64_t dropped(const Node& node, std::optional<Tail> tail) {
+  const auto shape = steps_of(node, tail, 0);
+  std::uint64_t lost = 0;
+  for (const Node* leaf : shape.leaves) {
+    if (leaf->input().size.is_endless()) continue;
+    const Groups groups = groups_of(*leaf->as<BatchVerb>(), leaf->input().size, tail);
+    lost += groups.count - groups.delivered();
+  }
+  return lost;
+}
+
+}  // namespace
+
+std::string Plan::explain() const {
+  const PlanData& data = *data_;
+  std::string text = fmt::format("plan\n{}", data.dataset.describe());
+  text += fmt::format("a pass: {} steps, {} samples, global batch {}\n", count_text(steps()),
+                      samples() ? count_text(*samples()) : "uncounted", batch_samples());
+  explain_cut(*this, text);
+  if (shares().count < shares().total)
+    text += fmt::format("  served here: shares {} to {} of {}\n", shares().first,
+                        shares().first + shares().count - 1, shares().total);
+  if (const std::uint64_t lost = dropped(*data.dataset.node(), data.options.tail); lost > 0)
+    text += fmt::format("  tail drop: {} samples are left out each time through\n", lost);
+  text += "  every sample weighs the same: weight 1, loss_scale = shares * rows / step's samples\n";
+  if (const auto bytes = batch_bytes()) {
+    text += fmt::format("  one batch: {}, {} shares here\n", size_text(*bytes), shares().count);
+  } else {
+    text += "  one batch: unknown until the first sample is computed (declare spec= to know)\n";
+  }
+  if (wants_drawn_seed(*data.dataset.node()))
+    text += fmt::format("  random seed: {}\n", data.drawn_seed);
+  if (!data.geometry.elastic())
+    text += "  steps are counted by the dataset: a state loads only at the same batch size\n";
+  for (const std::string& note : data.program.notes) text += fmt::format("  note: {}\n", note);
+  const Digests marks = digests();
+  text += fmt::format("  digests: order {}, values {}\n", marks.order, marks.values);
+  return text;
+}
+
+}  // namespace penstock

@@ -1,0 +1,98 @@
+#include "penstock/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "order/cut.h"
+#include "plan/plan_data.h"
+#include "sample/batch_data.h"
+
+namespace penstock {
+namespace {
+
+void check_shares(const Shares& shares) {
+  if (shares.total < 1) throw ConfigError("shares: total must be positive, got 0");
+  if (shares.count < 1) throw ConfigError("shares: count must be positive, got 0");
+  if (shares.first >= shares.total || shares.count > shares.total - shares.first)
+    throw ConfigError(fmt::format("shares: {} from {} on are not among {}", shares.count,
+                                  shares.first, shares.total));
+}
+
+std::uint64_t draw_seed() {
+  std::random_device device;
+  return (static_cast<std::uint64_t>(device()) << 32) | device();
+}
+
+Cardinality cardinality(std::uint64_t count) {
+  return count == kEndless ? Cardinality::endless() : Cardinality::of(count);
+}
+
+}  // namespace
+
+Wishes wishes_of(const Node& root) {
+  Wishes wishes;
+  if (!root.inputs.empty()) wishes = wishes_of(root.input());
+  if (const auto* verb = root.as<OptionsVerb>()) {
+    if (!verb->options.name.empty()) wishes.name = verb->options.name;
+    if (verb->options.threads) wishes.threads = verb->options.threads;
+    if (verb->options.lookahead_bytes) wishes.lookahead_bytes = verb->options.lookahead_bytes;
+  }
+  if (const auto* verb = root.as<PrefetchVerb>()) {
+    if (verb->options.steps > 0) wishes.prefetch_steps = verb->options.steps;
+    if (verb->options.bytes > 0) wishes.lookahead_bytes = verb->options.bytes;
+  }
+  return wishes;
+}
+
+Plan::Plan(const Dataset& dataset, const PlanOptions& options) {
+  if (!dataset.batched())
+    throw ConfigError("a plan needs batches, these elements are single samples", {},
+                      "add .batch(n); for single samples .batch(1)");
+  check_shares(options.shares);
+  const bool draw = wants_drawn_seed(*dataset.node()) && !options.drawn_seed;
+  const std::uint64_t seed = draw ? draw_seed() : options.drawn_seed.value_or(0);
+  data_ = std::make_shared<const PlanData>(dataset, options, seed);
+}
+
+const Dataset& Plan::dataset() const { return data_->dataset; }
+const Shares& Plan::shares() const { return data_->options.shares; }
+Cardinality Plan::steps() const { return cardinality(data_->geometry.steps()); }
+Digests Plan::digests() const { return data_->dataset.digests(); }
+
+std::optional<Cardinality> Plan::samples() const {
+  constexpr std::uint64_t kWalkMax = 1 << 16;
+  const Steps& steps = data_->program.steps;
+  if (steps.rows() != kUncounted) return cardinality(steps.rows());
+  // A shard of steps, or some of shuffled ones: which samples depends on the pass.
+  if (steps.count() > kWalkMax) return std::nullopt;
+  std::uint64_t total = 0;
+  for (std::uint64_t step = 0; step < steps.count(); ++step) total += steps.step({0, 0}, step).count;
+  return Cardinality::of(total);
+}
+
+std::uint64_t Plan::batch_samples() const {
+  std::uint64_t largest = 0;
+  const auto shape = steps_of(*data_->dataset.node(), data_->options.tail, data_->drawn_seed);
+  for (const Node* leaf : shape.leaves) largest = std::max(largest, leaf->as<BatchVerb>()->size);
+  return largest;
+}
+
+std::vector<std::uint64_t> Plan::cut(std::uint64_t step) const {
+  if (step >= data_->geometry.steps())
+    throw ConfigError(fmt::format("step {} of a pass of {} steps", step, data_->geometry.steps()));
+  const Cut cut{data_->geometry.step(0, step).count, shares().total};
+  std::vector<std::uint64_t> sizes;
+  for (std::uint32_t share = 0; share < cut.shares; ++share) sizes.push_back(cut.size(share));
+  return sizes;
+}
+
+std::optional<std::uint64_t> Plan::batch_bytes() const {
+  if (!data_->program.spec.known) return std::nullopt;
+  const std::uint64_t rows = Cut{batch_samples(), shares().total}.size(0);
+  return BatchLayout(data_->program.spec, rows).bytes;
+}
+
+}  // namespace penstock

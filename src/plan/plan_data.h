@@ -1,0 +1,36 @@
+#pragma once
+// What stands behind a Plan.
+
+#include <cstdint>
+
+#include "order/geometry.h"
+#include "penstock/plan.h"
+#include "plan/program.h"
+
+namespace penstock {
+
+struct PlanData {
+  PlanData(Dataset made_of, const PlanOptions& asked, std::uint64_t seed)
+      : dataset(std::move(made_of)),
+        options(asked),
+        drawn_seed(seed),
+        program(compile(*dataset.node(), {asked.tail, seed})),
+        geometry(program.steps) {}
+
+  Dataset dataset;
+  PlanOptions options;
+  std::uint64_t drawn_seed;
+  Program program;
+  Geometry geometry;  // of a pass that is not resumed
+};
+
+/// Hints and limits that with_options and prefetch set; the outermost wins.
+struct Wishes {
+  std::string name;
+  std::optional<unsigned> threads;
+  std::optional<std::uint64_t> lookahead_bytes;
+  std::uint64_t prefetch_steps = 0;
+};
+Wishes wishes_of(const Node& root);
+
+}  // namespace penstock

@@ -1,0 +1,48 @@
+#pragma once
+// A batched dataset, compiled: its steps, and for each batch node the chain that makes its samples.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/node.h"
+#include "order/steps.h"
+#include "plan/stage.h"
+
+namespace penstock {
+
+/// A function of whole global batches, after the samples of a step are there.
+struct WholeOp {
+  std::shared_ptr<const Op> op;
+  ElementSpec spec;  // of a row of its result
+  std::string title;
+};
+
+struct Chain {
+  StagePtr samples;
+  std::vector<WholeOp> whole;
+};
+
+struct Program {
+  Steps steps;
+  std::vector<Chain> chains;  // by batch node
+  ElementSpec spec;           // of a row of the batches
+  bool random = false;        // some op needs to know occurrences
+  std::vector<std::string> notes;  // for the plan: what is unused, what differs from what one may think
+};
+
+struct CompileOptions {
+  std::optional<Tail> tail;
+  std::uint64_t drawn_seed = 0;
+};
+
+/// `root` must be batched.
+Program compile(const Node& root, const CompileOptions& options);
+/// `root` must not be batched.
+StagePtr compile_samples(const Node& root, const CompileOptions& options);
+/// True when some shuffle wants a seed to be drawn.
+bool wants_drawn_seed(const Node& root);
+
+}  // namespace penstock

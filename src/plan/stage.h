@@ -1,0 +1,61 @@
+#pragma once
+// The compiled form of sample-level nodes: a tree of stages. A stage is asked for the rows at some
+// positions of its order and writes them into a block; the last stage writes into the batch.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "order/steps.h"
+#include "penstock/block.h"
+#include "sample/scratch.h"
+
+namespace penstock {
+
+/// Where the sample ids of each source of a subtree begin, ascending.
+struct IdSpace {
+  struct Part {
+    std::uint64_t first_id;
+    std::uint32_t source;
+  };
+  std::vector<Part> parts;
+  [[nodiscard]] SampleKey key(std::uint64_t sample_id) const;
+};
+
+/// Which rows are wanted: positions in the stage's order, in one turn.
+struct Ask {
+  Turn turn;
+  std::span<const std::uint64_t> positions;
+};
+
+/// Const and stateless; any thread may ask anything at any time.
+class Stage {
+ public:
+  Stage(ElementSpec spec, IdSpace ids) : spec_(std::move(spec)), ids_(std::move(ids)) {}
+  virtual ~Stage() = default;
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  /// Writes the rows to `out`, whether that is typed or still holds whole samples.
+  Result<void> produce(const Ask& ask, const BlockView& out, Scratch& scratch) const;
+
+  /// Spec of the rows; unknown where only running shows it.
+  [[nodiscard]] const ElementSpec& spec() const { return spec_; }
+  [[nodiscard]] const IdSpace& ids() const { return ids_; }
+
+ protected:
+  /// As `produce`. With a known spec `out` is typed; with an unknown one it may be either.
+  virtual Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const = 0;
+
+ private:
+  ElementSpec spec_;
+  IdSpace ids_;
+};
+using StagePtr = std::unique_ptr<const Stage>;
+
+/// Adds to a failure which sample it was.
+Failure at_sample(Failure failure, const IdSpace& ids, const BlockView& block);
+
+}  // namespace penstock

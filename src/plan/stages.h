@@ -1,0 +1,45 @@
+#pragma once
+// The kinds of stages, one maker each.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/random_key.h"
+#include "op/op.h"
+#include "plan/stage.h"
+#include "sample/row_store.h"
+#include "source/source.h"
+
+namespace penstock {
+
+struct SourcePlace {
+  std::uint32_t ordinal = 0;
+  std::uint64_t first_id = 0;
+};
+StagePtr source_stage(std::shared_ptr<const Source> source, const ElementSpec& spec,
+                      SourcePlace place);
+
+struct MapPlace {
+  std::string title;  // "map#1", in errors
+  std::uint64_t seed = 0;
+  std::uint64_t ordinal = 0;  // among random ops
+};
+StagePtr map_stage(StagePtr input, std::shared_ptr<const Op> op, const ElementSpec& spec,
+                   MapPlace place);
+
+/// Elements first + stride * p of the input.
+StagePtr stride_stage(StagePtr input, std::uint64_t first, std::uint64_t stride);
+StagePtr shuffle_stage(StagePtr input, std::uint64_t size, StepShuffle order);
+/// Rounds of `size` elements each; `rounds` as in Turn (kEndlessRounds for ever).
+StagePtr repeat_stage(StagePtr input, std::uint64_t size, std::uint64_t rounds);
+StagePtr concatenate_stage(StagePtr left, std::uint64_t left_size, StagePtr right,
+                           const ElementSpec& spec);
+StagePtr zip_stage(std::vector<StagePtr> parts, const ElementSpec& spec);
+StagePtr enumerate_stage(StagePtr input, const ElementSpec& spec);
+/// What the first turn gave, kept in `store`; `rounds` of repeats lie below.
+StagePtr cache_stage(StagePtr input, std::shared_ptr<RowStore> store, std::uint64_t rounds);
+/// The samples of steps in order; `leaves[i]` makes the samples of batch node i.
+StagePtr unbatch_stage(std::vector<StagePtr> leaves, Steps steps, const ElementSpec& spec);
+
+}  // namespace penstock

@@ -1,0 +1,165 @@
+// Stages that make or change values: sources, maps, caches.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "plan/stages.h"
+#include "sample/rows.h"
+
+namespace penstock {
+namespace {
+
+class SourceStage final : public Stage {
+ public:
+  SourceStage(std::shared_ptr<const Source> source, const ElementSpec& spec, SourcePlace place)
+      : Stage(spec, IdSpace{{{place.first_id, place.ordinal}}}),
+        source_(std::move(source)),
+        first_id_(place.first_id) {}
+
+ protected:
+  Result<void> run(const Ask& ask, const BlockView& out, Scratch&) const override {
+    for (std::size_t i = 0; i < out.rows; ++i)
+      out.identity.sample_id[i] = first_id_ + ask.positions[i];
+    if (out.identity.occurrence != nullptr)
+      std::fill_n(out.identity.occurrence, out.rows, ask.turn.round);
+    std::vector<Read> reads;
+    source_->reads(ask.positions, reads);
+    std::vector<Bytes> bytes;
+    for (const Read& read : reads) {
+      auto got = Io::real().read(read.object, read.offset, read.length);
+      if (!got) {
+        got.failure().row = bytes.size();
+        return named(std::move(got.failure()), out);
+      }
+      bytes.push_back(std::move(*got));
+    }
+    auto done = source_->decode(ask.positions, bytes, out);
+    if (!done) return named(std::move(done.failure()), out);
+    return done;
+  }
+
+ private:
+  Failure named(Failure failure, const BlockView& out) const {
+    failure.where.op = source_->describe();
+    return at_sample(std::move(failure), ids(), out);
+  }
+
+  std::shared_ptr<const Source> source_;
+  std::uint64_t first_id_;
+};
+
+class MapStage final : public Stage {
+ public:
+  MapStage(StagePtr input, std::shared_ptr<const Op> op, const ElementSpec& spec, MapPlace place)
+      : Stage(spec, input->ids()),
+        input_(std::move(input)),
+        op_(std::move(op)),
+        place_(std::move(place)) {}
+
+ protected:
+  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
+    const Scratch::Frame frame(scratch);
+    const ScratchBlock in(input_->spec(), out.rows, scratch, out.identity);
+    if (auto done = input_->produce(ask, in.view(), scratch); !done) return done;
+    OpContext context;
+    RowRng rng;
+    if (op_->random()) {
+      const RandomKey key{place_.seed, place_.ordinal, ask.turn.pass};
+      rng = [this, key, &out](std::size_t row) {
+        return key.rng(out.identity.occurrence[row], ids().key(out.identity.sample_id[row]));
+      };
+      context.rng = &rng;
+    }
+    auto done = spec().known && input_->spec().known ? op_->run(in.view(), out, context)
+                                                     : run_samples(in.view(), out, context);
+    if (done) return done;
+    done.failure().where.op = place_.title;
+    return at_sample(std::move(done.failure()), ids(), out);
+  }
+
+ private:
+  Result<void> run_samples(const BlockView& in, const BlockView& out,
+                           const OpContext& context) const {
+    for (std::size_t row = 0; row < in.rows; ++row) {
+      auto made = op_->run_sample(read_row(in, row), context, row);
+      if (!made) return std::move(made.failure());
+      if (const auto wrong = write_row(out, row, *made))
+        return Failure{*wrong, {}, "the function must return the same structure, dtypes and shapes "
+                                   "for every sample; the first one decided what they are",
+                       nullptr, row};
+    }
+    return {};
+  }
+
+  StagePtr input_;
+  std::shared_ptr<const Op> op_;
+  MapPlace place_;
+};
+
+class CacheStage final : public Stage {
+ public:
+  CacheStage(StagePtr input, std::shared_ptr<RowStore> store, std::uint64_t rounds)
+      : Stage(input->spec(), input->ids()),
+        input_(std::move(input)),
+        store_(std::move(store)),
+        rounds_(rounds) {}
+
+ protected:
+  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
+    const Scratch::Frame frame(scratch);
+    // A row of its own first: the store keeps occurrences even where nobody here asks for them.
+    const ScratchBlock kept(spec(), out.rows, scratch);
+    const auto missing = store_->get(ask.positions, kept.view());
+    if (!missing.empty()) {
+      std::uint64_t* const positions = scratch.array<std::uint64_t>(missing.size());
+      for (std::size_t i = 0; i < missing.size(); ++i) positions[i] = ask.positions[missing[i]];
+      const Ask first_turn{{0, 0}, {positions, missing.size()}};
+      const ScratchBlock made(spec(), missing.size(), scratch);
+      if (auto done = input_->produce(first_turn, made.view(), scratch); !done) return done;
+      store_->put(first_turn.positions, made.view());
+      for (std::size_t i = 0; i < missing.size(); ++i)
+        copy_rows(made.view(), i, kept.view(), missing[i], 1);
+    }
+    return hand_out(kept.view(), ask.turn, out);
+  }
+
+ private:
+  Result<void> hand_out(const BlockView& kept, Turn turn, const BlockView& out) const {
+    if (spec().known) {
+      copy_rows(kept, 0, out, 0, out.rows);
+    } else {
+      std::memcpy(out.identity.sample_id, kept.identity.sample_id,
+                  out.rows * sizeof(std::uint64_t));
+      for (std::size_t row = 0; row < out.rows; ++row)
+        if (const auto wrong = write_row(out, row, kept.samples[row]))
+          return at_sample(Failure{*wrong, {}, {}, nullptr, row}, ids(), out);
+    }
+    if (out.identity.occurrence != nullptr)
+      for (std::size_t row = 0; row < out.rows; ++row)
+        out.identity.occurrence[row] = turn.round * rounds_ + kept.identity.occurrence[row];
+    return {};
+  }
+
+  StagePtr input_;
+  std::shared_ptr<RowStore> store_;
+  std::uint64_t rounds_;
+};
+
+}  // namespace
+
+StagePtr source_stage(std::shared_ptr<const Source> source, const ElementSpec& spec,
+                      SourcePlace place) {
+  return std::make_unique<SourceStage>(std::move(source), spec, place);
+}
+
+StagePtr map_stage(StagePtr input, std::shared_ptr<const Op> op, const ElementSpec& spec,
+                   MapPlace place) {
+  return std::make_unique<MapStage>(std::move(input), std::move(op), spec, std::move(place));
+}
+
+StagePtr cache_stage(StagePtr input, std::shared_ptr<RowStore> store, std::uint64_t rounds) {
+  return std::make_unique<CacheStage>(std::move(input), std::move(store), rounds);
+}
+
+}  // namespace penstock

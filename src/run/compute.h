@@ -1,0 +1,31 @@
+#pragma once
+// Computing rows of a step, in the calling thread, without a loader.
+
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "order/steps.h"
+#include "penstock/block.h"
+#include "plan/program.h"
+#include "sample/scratch.h"
+
+namespace penstock {
+
+/// True when the step must be computed as a whole because a function wants to see all of it.
+bool is_whole(const Program& program, const Place& place);
+
+/// Rows [first_row, first_row + out.rows) of the step at `place`. Not for whole steps.
+Result<void> compute_rows(const Program& program, const Place& place, std::uint64_t first_row,
+                          const BlockView& out, Scratch& scratch);
+
+/// A part of a step and where its rows go.
+struct Destination {
+  std::uint64_t first_row = 0;
+  const BlockView* rows = nullptr;
+};
+/// The whole step, then its parts to their destinations.
+Result<void> compute_step(const Program& program, const Place& place,
+                          std::span<const Destination> destinations, Scratch& scratch);
+
+}  // namespace penstock

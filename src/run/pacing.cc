@@ -1,0 +1,57 @@
+#include "run/pacing.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace penstock {
+namespace {
+
+constexpr double kTaskNanoseconds = 100e3;
+constexpr std::uint64_t kTaskRowsMax = 1 << 16;
+constexpr std::uint64_t kTasksAhead = 4;  // per thread
+constexpr std::uint64_t kWindowMax = 4096;
+constexpr std::uint64_t kSpareMax = 8;
+constexpr std::size_t kDecisionsMax = 32;
+
+std::uint64_t divide_up(std::uint64_t amount, std::uint64_t by) { return (amount + by - 1) / by; }
+
+}  // namespace
+
+Pacing::Pacing(Limits limits)
+    : limits_(limits),
+      window_max_(std::clamp<std::uint64_t>(
+          limits.bytes_max / std::max<std::uint64_t>(1, limits.step_bytes), 1, kWindowMax)),
+      // Until a cost is known a step is split over all threads, for an early first batch.
+      task_rows_(std::max<std::uint64_t>(1, divide_up(limits.step_rows, 4ULL * std::max(1U, limits.threads)))) {
+  decide(std::max<std::uint64_t>(limits_.steps_wished, limits_.threads + 1ULL), "start");
+}
+
+void Pacing::decide(std::uint64_t window, const char* reason) {
+  window = std::clamp<std::uint64_t>(window, 1, window_max_);
+  if (window == window_) return;
+  window_ = window;
+  if (decisions_.size() < kDecisionsMax) decisions_.push_back({task_rows_, window_, reason});
+}
+
+void Pacing::measured(std::uint64_t rows, std::uint64_t nanoseconds) {
+  if (rows == 0 || nanoseconds == 0) return;
+  const double cost = static_cast<double>(nanoseconds) / static_cast<double>(rows);
+  row_cost_ = row_cost_ == 0 ? cost : 0.9 * row_cost_ + 0.1 * cost;
+  const auto fitting = static_cast<std::uint64_t>(kTaskNanoseconds / row_cost_);
+  // Small changes of cost change nothing, so that the pace settles.
+  if (fitting > task_rows_ + task_rows_ / 2 || fitting < task_rows_ / 2)
+    task_rows_ = std::clamp<std::uint64_t>(fitting, 1, kTaskRowsMax);
+  const std::uint64_t rows_ahead = kTasksAhead * limits_.threads * task_rows_;
+  const std::uint64_t needed = std::max<std::uint64_t>(
+      {limits_.threads + 1ULL, limits_.steps_wished, divide_up(rows_ahead, limits_.step_rows)});
+  if (needed * spare_ > window_ || needed * spare_ * 4 < window_)
+    decide(needed * spare_, "tasks of about 100 us, four ahead for each thread");
+}
+
+void Pacing::consumer_waited() {
+  if (spare_ >= kSpareMax || window_ >= window_max_) return;
+  spare_ *= 2;
+  decide(window_ * 2, "the consumer waited while the pool had stopped at the window");
+}
+
+}  // namespace penstock

@@ -1,0 +1,363 @@
+#include "run/pass_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/fault.h"
+#include "order/cut.h"
+#include "run/compute.h"
+#include "sample/rows.h"
+#include "trace/trace.h"
+
+namespace penstock {
+namespace {
+
+Scratch& thread_scratch() {
+  thread_local Scratch scratch;
+  return scratch;
+}
+
+std::uint64_t count_of(Nanoseconds time) { return static_cast<std::uint64_t>(time.count()); }
+
+}  // namespace
+
+/// A step on its way: its shares, and how many of their rows are still missing.
+struct PassRun::Flying {
+  std::uint64_t step = 0;
+  Place place;
+  std::vector<std::shared_ptr<BatchData>> shares;
+  std::vector<std::uint64_t> first_row;  // of each share in the step
+  std::uint64_t rows_here = 0;           // of all local shares
+  std::atomic<std::uint64_t> missing{0};
+  bool whole = false;
+  std::uint64_t kept_rows = 0;  // of the first share with rows, delivered without computing
+  std::uint64_t bytes = 0;      // taken from the budget
+
+  Mutex mutex;
+  std::optional<Failure> failure PENSTOCK_GUARDED_BY(mutex);
+  bool ready = false;  // guarded by the run's mutex
+};
+
+PassRun::PassRun(std::shared_ptr<const PlanData> plan, std::shared_ptr<const BatchLayout> layout,
+                 std::shared_ptr<SlabRing> ring, RunStart start, const RunSettings& settings)
+    : plan_(std::move(plan)),
+      layout_(std::move(layout)),
+      ring_(std::move(ring)),
+      start_(std::move(start)),
+      settings_(settings),
+      end_(start_.geometry.steps()),
+      step_bytes_(layout_->bytes * plan_->options.shares.count),
+      trace_run_(trace::new_run()),
+      clock_(settings.clock != nullptr ? *settings.clock : Clock::real()),
+      opened_(start_.step),
+      delivered_(start_.step),
+      pacing_({.threads = settings.threads,
+               .step_rows = std::max<std::uint64_t>(
+                   1, layout_->rows_max * plan_->options.shares.count),
+               .step_bytes = step_bytes_,
+               .bytes_max = settings.lookahead_bytes,
+               .steps_wished = settings.lookahead_steps}) {
+  window_ = settings_.threads == 0 ? 1 : pacing_.window();
+}
+
+PassRun::~PassRun() {
+  for (const auto& flying : flying_) ByteBudget::process().give_back(flying->bytes);
+  for (const auto& flying : handed_) ByteBudget::process().give_back(flying->bytes);
+}
+
+void PassRun::start(const std::shared_ptr<PassRun>& self, Pool& pool) {
+  if (self->settings_.threads == 0) return;
+  self->pool_ = &pool;
+  pool.attach(self, self->settings_.threads);
+}
+
+void PassRun::stop(Pool* pool) {
+  {
+    Lock lock(mutex_);
+    stopped_ = true;
+    head_ready_.notify_all();
+  }
+  if (pool != nullptr) pool->detach(*this);
+}
+
+bool PassRun::stopped() const {
+  Lock lock(mutex_);
+  return stopped_;
+}
+
+std::vector<Pacing::Decision> PassRun::decisions() const {
+  Lock lock(mutex_);
+  return pacing_.decisions();
+}
+
+bool PassRun::open_step() {
+  const std::uint64_t step = opened_.load(std::memory_order_relaxed);
+  if (step >= end_ || in_flight() >= window_.load(std::memory_order_relaxed)) return false;
+  if (!ByteBudget::process().take(step_bytes_, in_flight() == 0)) return false;
+  auto flying = std::make_unique<Flying>();
+  flying->bytes = step_bytes_;
+  try {
+    flying->step = step;
+    flying->place = start_.geometry.step(start_.pass, step);
+    flying->whole = is_whole(plan_->program, flying->place);
+    const Shares& shares = plan_->options.shares;
+    const Cut cut{flying->place.count, shares.total};
+    for (std::uint32_t share = shares.first; share < shares.first + shares.count; ++share) {
+      flying->shares.push_back(std::make_shared<BatchData>(
+          layout_, ring_,
+          ShareFacts{start_.pass, step, share, shares.total, cut.size(share), cut.rows}));
+      flying->first_row.push_back(cut.first(share));
+      flying->rows_here += cut.size(share);
+    }
+  } catch (...) {
+    ByteBudget::process().give_back(step_bytes_);
+    throw;
+  }
+  flying->missing = flying->rows_here;
+  deliver_kept(*flying);
+  flying->ready = flying->missing == 0;
+  if (flying->ready) {
+    for (const auto& share : flying->shares) share->gather();
+    head_ready_.notify_one();
+  }
+  flying_.push_back(std::move(flying));
+  opened_.store(step + 1, std::memory_order_relaxed);
+  return true;
+}
+
+void PassRun::deliver_kept(Flying& flying) {
+  if (!start_.kept || start_.kept->step != flying.step || flying.whole) return;
+  for (std::size_t i = 0; i < flying.shares.size(); ++i) {
+    const BlockView& rows = flying.shares[i]->rows();
+    if (rows.rows == 0) continue;
+    if (flying.first_row[i] != start_.kept->row) return;
+    if (write_row(rows, 0, start_.kept->sample)) return;
+    rows.identity.sample_id[0] = start_.kept->sample_id;
+    flying.kept_rows = 1;
+    flying.missing.fetch_sub(1);
+    return;
+  }
+}
+
+bool PassRun::claim(std::vector<Piece>& pieces) {
+  if (stopped_ || broken_) return false;
+  // No thread takes so much that the others find the window empty.
+  const std::uint64_t window = window_.load(std::memory_order_relaxed);
+  const std::uint64_t fair = layout_->rows_max * plan_->options.shares.count * window /
+                             (2ULL * std::max(1U, settings_.threads));
+  std::uint64_t budget = std::max<std::uint64_t>(1, std::min(pacing_.task_rows(), fair));
+  if (settings_.threads == 0) budget = UINT64_MAX;
+  while (budget > 0) {
+    if (claim_step_ == flying_.size() && !open_step()) break;
+    Flying& flying = *flying_[claim_step_];
+    if (flying.ready || claim_share_ == flying.shares.size()) {
+      ++claim_step_;
+      claim_share_ = 0;
+      claim_row_ = 0;
+      if (settings_.threads == 0 && !pieces.empty()) break;
+      continue;
+    }
+    if (flying.whole) {
+      pieces.push_back({&flying, 0, 0, flying.rows_here, true});
+      budget -= std::min(budget, flying.rows_here);
+      claim_share_ = flying.shares.size();
+      continue;
+    }
+    const std::uint64_t share_rows = flying.shares[claim_share_]->facts().rows;
+    if (claim_row_ == 0 && flying.kept_rows > 0 && share_rows > 0 &&
+        flying.first_row[claim_share_] == start_.kept->row)
+      claim_row_ = 1;
+    const std::uint64_t rows = std::min(budget, share_rows - std::min(share_rows, claim_row_));
+    if (rows > 0) pieces.push_back({&flying, claim_share_, claim_row_, rows, false});
+    budget -= rows;
+    claim_row_ += rows;
+    if (claim_row_ >= share_rows) {
+      ++claim_share_;
+      claim_row_ = 0;
+    }
+  }
+  return !pieces.empty();
+}
+
+Result<void> PassRun::compute(const Piece& piece) {
+  Scratch& scratch = thread_scratch();
+  const Flying& flying = *piece.step;
+  if (piece.whole) {
+    std::vector<Destination> destinations;
+    for (std::size_t i = 0; i < flying.shares.size(); ++i)
+      destinations.push_back({flying.first_row[i], &flying.shares[i]->rows()});
+    return compute_step(plan_->program, flying.place, destinations, scratch);
+  }
+  // Blocks of some thousand rows at most, so that what passes between ops stays in cache.
+  constexpr std::uint64_t kBlockRows = 2048;
+  const Scratch::Frame frame(scratch);
+  const BlockView& share = flying.shares[piece.share]->rows();
+  for (std::uint64_t done = 0; done < piece.rows; done += kBlockRows) {
+    const std::uint64_t rows = std::min(kBlockRows, piece.rows - done);
+    const BlockView out = cut_rows(share, piece.first + done, rows, scratch);
+    auto result = compute_rows(plan_->program, flying.place,
+                               flying.first_row[piece.share] + piece.first + done, out, scratch);
+    if (!result) {
+      result.failure().row += flying.first_row[piece.share] + piece.first + done;
+      return result;
+    }
+    PENSTOCK_SCHEDULE();
+  }
+  return {};
+}
+
+void PassRun::finish(const Piece& piece, Result<void> done, std::vector<Flying*>& complete) {
+  Flying& flying = *piece.step;
+  if (!done) {
+    // Of several failures in a step the one of its first row is told, whoever was faster.
+    Lock lock(flying.mutex);
+    if (!flying.failure || done.failure().row < flying.failure->row)
+      flying.failure = std::move(done.failure());
+  }
+  if (flying.missing.fetch_sub(piece.rows) == piece.rows) {
+    bool whole = false;
+    {
+      Lock lock(flying.mutex);
+      whole = !flying.failure.has_value();
+    }
+    if (whole)
+      for (const auto& share : flying.shares) share->gather();
+    complete.push_back(&flying);
+  }
+}
+
+void PassRun::publish(const std::vector<Flying*>& complete, std::uint64_t rows, Nanoseconds began) {
+  const Nanoseconds ended = clock_.now();
+  for (const Flying* flying : complete)
+    trace::record({trace::Kind::ready, trace_run_, static_cast<std::uint32_t>(flying->rows_here),
+                   flying->step, count_of(began), count_of(ended)});
+  Lock lock(mutex_);
+  for (Flying* flying : complete) flying->ready = true;
+  pacing_.measured(rows, count_of(ended - began));
+  if (settings_.threads > 0) window_.store(pacing_.window(), std::memory_order_relaxed);
+  if (!flying_.empty() && flying_.front()->ready) head_ready_.notify_one();
+}
+
+bool PassRun::run_one() {
+  std::vector<Piece> pieces;
+  std::vector<Flying*> complete;
+  try {
+    {
+      Lock lock(mutex_);
+      bool claimed = claim(pieces);
+      if (!claimed) {
+        // Say so before looking once more: whoever delivers in between sees it and wakes us.
+        starved_.store(true);
+        claimed = claim(pieces);
+        if (!claimed) return false;
+      }
+    }
+    const Nanoseconds began = clock_.now();
+    const std::uint64_t first_step = pieces.front().step->step;
+    std::uint64_t rows = 0;
+    for (const Piece& piece : pieces) {
+      PENSTOCK_SCHEDULE();
+      auto done = compute(piece);
+      finish(piece, std::move(done), complete);
+      rows += piece.rows;
+    }
+    trace::record({trace::Kind::block, trace_run_, static_cast<std::uint32_t>(rows),
+                   first_step, count_of(began), count_of(clock_.now())});
+    publish(complete, rows, began);
+    return true;
+  } catch (...) {
+    Lock lock(mutex_);
+    if (!broken_) broken_ = std::current_exception();
+    head_ready_.notify_all();
+    return false;
+  }
+}
+
+void PassRun::await_head() {
+  bool waited = false;
+  Nanoseconds began{0};
+  while (true) {
+    if (settings_.threads == 0) {
+      bool have = false;
+      {
+        Lock lock(mutex_);
+        have = !flying_.empty() && flying_.front()->ready;
+      }
+      if (!have) run_one();
+    }
+    Lock lock(mutex_);
+    if (stopped_)
+      throw CancelledError("the loader was stopped while a batch was awaited");
+    if (broken_) std::rethrow_exception(broken_);
+    if (flying_.empty() || !flying_.front()->ready) {
+      if (settings_.threads == 0) continue;
+      if (!waited) began = clock_.now();
+      waited = true;
+      if (starved_.load()) {
+        pacing_.consumer_waited();
+        window_.store(pacing_.window(), std::memory_order_relaxed);
+      }
+      head_ready_.wait(mutex_);
+      continue;
+    }
+    while (!flying_.empty() && flying_.front()->ready) {
+      handed_.push_back(std::move(flying_.front()));
+      flying_.pop_front();
+      if (claim_step_ > 0) {
+        --claim_step_;
+      } else {
+        claim_share_ = 0;
+        claim_row_ = 0;
+      }
+    }
+    break;
+  }
+  if (waited)
+    trace::record({trace::Kind::waited, trace_run_, 0, handed_.front()->step, count_of(began),
+                   count_of(clock_.now())});
+}
+
+StepBatches PassRun::deliver(std::unique_ptr<Flying> flying) {
+  ByteBudget::process().give_back(flying->bytes);
+  const std::uint64_t delivered = delivered_.fetch_add(1) + 1;
+  // Wake the pool once there is room for some steps, not for each one.
+  if (starved_.load() && pool_ != nullptr) {
+    const std::uint64_t waiting = opened_.load(std::memory_order_relaxed) - delivered;
+    const std::uint64_t window = window_.load(std::memory_order_relaxed);
+    if (waiting == 0 || waiting + std::max<std::uint64_t>(1, window / 4) <= window) {
+      starved_.store(false);
+      pool_->wake();
+    }
+  }
+  {
+    Lock lock(flying->mutex);
+    if (flying->failure) {
+      Failure failure = std::move(*flying->failure);
+      failure.where.dataset = settings_.dataset;
+      failure.where.epoch = start_.pass;
+      failure.where.step = flying->step;
+      failure.where.position = start_.geometry.position(flying->step);
+      failure.raise();
+    }
+  }
+  const auto now = count_of(clock_.now());
+  trace::record({trace::Kind::delivered, trace_run_, static_cast<std::uint32_t>(flying->rows_here),
+                 flying->step, now, now});
+  StepBatches batches;
+  batches.reserve(flying->shares.size());
+  for (auto& share : flying->shares) batches.emplace_back(std::move(share));
+  return batches;
+}
+
+std::optional<StepBatches> PassRun::next() {
+  if (delivered_.load() >= end_) return std::nullopt;
+  if (handed_.empty()) await_head();
+  auto flying = std::move(handed_.front());
+  handed_.pop_front();
+  return deliver(std::move(flying));
+}
+
+}  // namespace penstock

@@ -1,0 +1,124 @@
+#pragma once
+// One pass of a plan on the pool: steps are opened in order, their blocks computed oldest first by
+// whichever thread is free, and delivered in order. One slow sample holds up its own step only.
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/pool.h"
+#include "order/geometry.h"
+#include "penstock/batch.h"
+#include "plan/plan_data.h"
+#include "run/budget.h"
+#include "run/pacing.h"
+#include "sample/batch_data.h"
+#include "sample/slab.h"
+
+namespace penstock {
+
+/// A sample that was computed to learn the spec; it is delivered, not computed again.
+struct KeptSample {
+  std::uint64_t step = 0;
+  std::uint64_t row = 0;  // of the step
+  std::uint64_t sample_id = 0;
+  Sample sample;
+};
+
+struct RunStart {
+  std::uint64_t pass = 0;
+  std::uint64_t step = 0;  // first to deliver
+  Geometry geometry;
+  std::optional<KeptSample> kept;
+};
+struct RunSettings {
+  std::string dataset;   // its name, for errors
+  unsigned threads = 0;  // 0: everything in the consumer's thread
+  std::uint64_t lookahead_bytes = UINT64_MAX;
+  std::uint64_t lookahead_steps = 0;
+  Clock* clock = nullptr;
+};
+
+/// The local shares of one step.
+using StepBatches = std::vector<Batch>;
+
+/// `next` is called by one thread, `stop` by any. Destroy after `stop`.
+class PassRun final : public Work {
+ public:
+  PassRun(std::shared_ptr<const PlanData> plan, std::shared_ptr<const BatchLayout> layout,
+          std::shared_ptr<SlabRing> ring, RunStart start, const RunSettings& settings);
+  ~PassRun() override;
+
+  /// The next step, or nothing after the last. Throws SampleError (the step is not delivered),
+  /// or CancelledError when stopped.
+  std::optional<StepBatches> next();
+  /// Wakes a waiting `next`, takes no more work and returns when no thread is inside.
+  void stop(Pool* pool);
+  /// Hands the run to the pool; `self` is this.
+  static void start(const std::shared_ptr<PassRun>& self, Pool& pool);
+
+  bool run_one() override;
+
+  [[nodiscard]] bool stopped() const;
+  [[nodiscard]] std::uint32_t trace_run() const { return trace_run_; }
+  [[nodiscard]] std::vector<Pacing::Decision> decisions() const;
+
+ private:
+  struct Flying;
+  struct Piece {  // of work: rows of one share, or a whole step
+    Flying* step = nullptr;
+    std::size_t share = 0;
+    std::uint64_t first = 0;
+    std::uint64_t rows = 0;
+    bool whole = false;
+  };
+
+  bool claim(std::vector<Piece>& pieces) PENSTOCK_REQUIRES(mutex_);
+  bool open_step() PENSTOCK_REQUIRES(mutex_);
+  void deliver_kept(Flying& flying);
+  Result<void> compute(const Piece& piece);
+  void finish(const Piece& piece, Result<void> done, std::vector<Flying*>& complete);
+  void publish(const std::vector<Flying*>& complete, std::uint64_t rows, Nanoseconds began);
+  StepBatches deliver(std::unique_ptr<Flying> flying);
+  void await_head();
+  [[nodiscard]] std::uint64_t in_flight() const {
+    return opened_.load(std::memory_order_relaxed) - delivered_.load();
+  }
+
+  // Fixed after construction
+  const std::shared_ptr<const PlanData> plan_;
+  const std::shared_ptr<const BatchLayout> layout_;
+  const std::shared_ptr<SlabRing> ring_;
+  const RunStart start_;
+  const RunSettings settings_;
+  const std::uint64_t end_;  // first step that does not exist
+  const std::uint64_t step_bytes_;
+  const std::uint32_t trace_run_;
+  Clock& clock_;
+  Pool* pool_ = nullptr;
+
+  // Own synchronisation
+  std::atomic<std::uint64_t> opened_{0};
+  std::atomic<std::uint64_t> delivered_{0};
+  std::atomic<bool> starved_{false};  // a thread found the window full
+  std::atomic<std::uint64_t> window_{1};
+
+  // The consumer's own
+  std::deque<std::unique_ptr<Flying>> handed_;
+
+  mutable Mutex mutex_;
+  Condition head_ready_;
+  std::deque<std::unique_ptr<Flying>> flying_ PENSTOCK_GUARDED_BY(mutex_);
+  std::size_t claim_step_ PENSTOCK_GUARDED_BY(mutex_) = 0;  // index in flying_
+  std::size_t claim_share_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  std::uint64_t claim_row_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  Pacing pacing_ PENSTOCK_GUARDED_BY(mutex_);
+  bool stopped_ PENSTOCK_GUARDED_BY(mutex_) = false;
+  std::exception_ptr broken_ PENSTOCK_GUARDED_BY(mutex_);  // a fault of ours or of the machine
+};
+
+}  // namespace penstock

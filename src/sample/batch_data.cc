@@ -1,0 +1,100 @@
+#include "sample/batch_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "penstock/error.h"
+#include "sample/rows.h"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kAlign = 64;
+
+}  // namespace
+
+BatchLayout::BatchLayout(ElementSpec fields, std::size_t rows)
+    : spec(std::move(fields)), rows_max(rows) {
+  const auto place = [this](std::size_t size) {
+    const std::size_t offset = bytes;
+    bytes = (bytes + size + kAlign - 1) / kAlign * kAlign;
+    return offset;
+  };
+  for (std::size_t i = 0; i < spec.fields.size(); ++i) {
+    const bool dense = is_dense(spec.fields[i]);
+    field_row_bytes.push_back(dense ? row_bytes(spec.fields[i]) : 0);
+    field_offset.push_back(place(field_row_bytes.back() * rows));
+    if (!dense) varying.push_back(i);
+  }
+  sample_id_offset = place(rows * sizeof(std::uint64_t));
+  valid_offset = place(rows);
+  weight_offset = place(rows * sizeof(float));
+  bytes = std::max(bytes, kAlign);
+}
+
+BatchData::BatchData(std::shared_ptr<const BatchLayout> layout, std::shared_ptr<SlabRing> ring,
+                     ShareFacts facts)
+    : layout_(std::move(layout)),
+      ring_(std::move(ring)),
+      facts_(facts),
+      slab_(ring_->acquire(layout_->bytes)),
+      tensors_(layout_->varying.size() * facts.rows) {
+  const std::size_t fields = layout_->spec.fields.size();
+  columns_.resize(fields);
+  for (std::size_t i = 0; i < fields; ++i) {
+    columns_[i].data = at(layout_->field_offset[i]);
+    columns_[i].row_bytes = layout_->field_row_bytes[i];
+  }
+  for (std::size_t i = 0; i < layout_->varying.size(); ++i)
+    columns_[layout_->varying[i]].tensors = tensors_.data() + i * facts_.rows;
+  view_.rows = facts_.rows;
+  view_.spec = &layout_->spec;
+  view_.columns = columns_;
+  view_.identity.sample_id = reinterpret_cast<std::uint64_t*>(at(layout_->sample_id_offset));
+  std::memset(at(layout_->valid_offset), 1, facts_.rows);
+  auto* const weight = reinterpret_cast<float*>(at(layout_->weight_offset));
+  std::fill_n(weight, facts_.rows, 1.0F);
+}
+
+BatchData::~BatchData() {
+  Lock lock(mutex_);
+  ring_->release(std::move(slab_), std::move(fence_));
+}
+
+void BatchData::gather() {
+  for (const std::size_t field : layout_->varying) {
+    const Tensor* const rows = columns_[field].tensors;
+    Varying packed;
+    packed.offsets.assign(facts_.rows + 1, 0);
+    for (std::size_t i = 0; i < facts_.rows; ++i)
+      packed.offsets[i + 1] = packed.offsets[i] + rows[i].raw().size();
+    packed.values.resize(packed.offsets.back());
+    for (std::size_t i = 0; i < facts_.rows; ++i)
+      if (!rows[i].raw().empty())
+        std::memcpy(packed.values.data() + packed.offsets[i], rows[i].raw().data(),
+                    rows[i].raw().size());
+    varying_bytes_ += packed.values.size() + packed.offsets.size() * sizeof(std::uint64_t);
+    varying_.push_back(std::move(packed));
+  }
+  tensors_.clear();
+  tensors_.shrink_to_fit();
+}
+
+Ragged BatchData::ragged(std::size_t field) const {
+  const auto found = std::ranges::find(layout_->varying, field);
+  if (found == layout_->varying.end())
+    throw ConfigError(fmt::format("field \"{}\" is dense: use [] for it",
+                                  layout_->spec.fields[field].path));
+  const Varying& packed = varying_[static_cast<std::size_t>(found - layout_->varying.begin())];
+  return {packed.offsets, packed.values};
+}
+
+void BatchData::set_fence(Fence fence) const {
+  Lock lock(mutex_);
+  fence_ = std::move(fence);
+}
+
+}  // namespace penstock

@@ -1,0 +1,133 @@
+#include "sample/rows.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "penstock/error.h"
+
+namespace penstock {
+
+const Column& Block::find(std::string_view path, Dtype wanted) const {
+  const auto index = view_.spec->find(path);
+  if (!index)
+    throw ConfigError(fmt::format("no field \"{}\" in {}", path, view_.spec->text()));
+  const FieldSpec& field = view_.spec->fields[*index];
+  if (field.dtype != wanted || !view_.columns[*index].dense())
+    throw ConfigError(fmt::format("field \"{}\" is {}, asked for a dense column of {}", path,
+                                  field.text(), dtype_name(wanted)));
+  return view_.columns[*index];
+}
+
+Sample read_row(const BlockView& block, std::size_t row) {
+  if (block.samples != nullptr) return block.samples[row];
+  std::vector<Tensor> leaves;
+  leaves.reserve(block.columns.size());
+  for (std::size_t i = 0; i < block.columns.size(); ++i) {
+    const Column& column = block.columns[i];
+    const FieldSpec& field = block.spec->fields[i];
+    leaves.push_back(column.dense()
+                         ? Tensor::view(field.dtype, field.shape,
+                                        {column.data + row * column.row_bytes, column.row_bytes},
+                                        nullptr)
+                         : column.tensors[row]);
+  }
+  return Sample::assemble(block.spec->structure, std::move(leaves));
+}
+
+std::optional<std::string> write_row(const BlockView& block, std::size_t row,
+                                     const Sample& sample) {
+  if (block.samples != nullptr) {
+    std::vector<Tensor> leaves;
+    for (const Tensor& leaf : sample.leaves()) leaves.push_back(leaf.kept());
+    block.samples[row] = Sample::assemble(sample.structure(), std::move(leaves));
+    return std::nullopt;
+  }
+  if (auto difference = block.spec->difference(sample)) return difference;
+  for (std::size_t i = 0; i < block.columns.size(); ++i) {
+    const Column& column = block.columns[i];
+    const Tensor& leaf = sample.leaves()[i];
+    if (!column.dense()) {
+      column.tensors[row] = leaf.kept();
+    } else if (column.row_bytes > 0) {
+      std::memcpy(column.data + row * column.row_bytes, leaf.raw().data(), column.row_bytes);
+    }
+  }
+  return std::nullopt;
+}
+
+void copy_rows(const BlockView& from, std::size_t from_row, const BlockView& to,
+               std::size_t to_row, std::size_t rows) {
+  for (std::size_t i = 0; i < from.columns.size(); ++i) {
+    const Column& source = from.columns[i];
+    const Column& target = to.columns[i];
+    if (source.dense()) {
+      if (source.row_bytes > 0)
+        std::memcpy(target.data + to_row * target.row_bytes,
+                    source.data + from_row * source.row_bytes, rows * source.row_bytes);
+    } else {
+      for (std::size_t r = 0; r < rows; ++r)
+        target.tensors[to_row + r] = source.tensors[from_row + r];
+    }
+  }
+  if (from.samples != nullptr)
+    for (std::size_t r = 0; r < rows; ++r) to.samples[to_row + r] = from.samples[from_row + r];
+  std::memcpy(to.identity.sample_id + to_row, from.identity.sample_id + from_row,
+              rows * sizeof(std::uint64_t));
+  if (to.identity.occurrence != nullptr && from.identity.occurrence != nullptr)
+    std::memcpy(to.identity.occurrence + to_row, from.identity.occurrence + from_row,
+                rows * sizeof(std::uint64_t));
+}
+
+BlockView cut_rows(const BlockView& block, std::size_t first, std::size_t rows, Scratch& scratch) {
+  if (first == 0 && rows == block.rows) return block;
+  Column* const columns = scratch.array<Column>(block.columns.size());
+  for (std::size_t i = 0; i < block.columns.size(); ++i) {
+    columns[i] = block.columns[i];
+    if (columns[i].dense()) {
+      columns[i].data += first * columns[i].row_bytes;
+    } else {
+      columns[i].tensors += first;
+    }
+  }
+  BlockView cut = block;
+  cut.rows = rows;
+  cut.columns = {columns, block.columns.size()};
+  if (cut.samples != nullptr) cut.samples += first;
+  cut.identity.sample_id += first;
+  if (cut.identity.occurrence != nullptr) cut.identity.occurrence += first;
+  return cut;
+}
+
+ScratchBlock::ScratchBlock(const ElementSpec& spec, std::size_t rows, Scratch& scratch,
+                           std::optional<Identity> identity) {
+  view_.rows = rows;
+  view_.spec = &spec;
+  if (identity) {
+    view_.identity = *identity;
+  } else {
+    view_.identity = {scratch.array<std::uint64_t>(rows), scratch.array<std::uint64_t>(rows)};
+  }
+  if (!spec.known) {
+    samples_.resize(rows);
+    view_.samples = samples_.data();
+    return;
+  }
+  std::size_t varying = 0;
+  for (const FieldSpec& field : spec.fields) varying += is_dense(field) ? 0 : 1;
+  tensors_.resize(varying * rows);
+  Column* const columns = scratch.array<Column>(spec.fields.size());
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < spec.fields.size(); ++i) {
+    columns[i] = Column{};
+    if (is_dense(spec.fields[i])) {
+      columns[i].row_bytes = row_bytes(spec.fields[i]);
+      columns[i].data = scratch.allocate(rows * columns[i].row_bytes);
+    } else {
+      columns[i].tensors = tensors_.data() + rows * next++;
+    }
+  }
+  view_.columns = {columns, spec.fields.size()};
+}
+
+}  // namespace penstock

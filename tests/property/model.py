@@ -1,0 +1,299 @@
+"""What penstock delivers, written as lists: the definition that the engine is compared with.
+
+A dataset is a tree of nodes. `Model.items(node, pass, round)` says what a node holds: rows at
+sample level, steps (lists of rows) from `batch` on. Nothing here knows threads, buffers or
+replicas; the shares of a step are cut from the finished list. The only thing taken from the
+engine is `order`, the permutation of a shuffle, of which the model asks that it is one.
+"""
+
+from functools import lru_cache, reduce
+from itertools import chain, count, islice
+from typing import Any, Callable, Iterator, NamedTuple
+
+Order = Callable[[int, int, int, int], list]  # (size, seed, pass, round) -> permutation
+MASK64 = 2**64 - 1
+MASK32 = 2**32 - 1
+ENDLESS_ROUNDS = 2**32  # what repeat(-1) counts as where rounds are numbered
+SINGLE = [("", "i64")]  # the fields of an element that is one number
+
+
+class Row(NamedTuple):
+    """One sample. (source, number, occurrence) is its key for randomness, id its public name."""
+
+    id: int
+    source: int
+    number: int
+    occurrence: int
+    values: tuple  # one per field of the node, in field order
+
+
+class Step(NamedTuple):
+    """One global batch; `end` is the position in the pass once it has been delivered."""
+
+    end: int
+    rows: list
+
+
+def wrap(value: int, bits: int = 64) -> int:
+    """Two's complement: the low `bits` of value, read as a signed number."""
+    half = 1 << (bits - 1)
+    return (value + half) % (2 * half) - half
+
+
+def mix(word: int) -> int:
+    word &= MASK64
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK64
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK64
+    return word ^ (word >> 31)
+
+
+@lru_cache(maxsize=1024)
+def random_key(seed: int, *words: int) -> int:
+    combine = lambda key, word: mix(key ^ mix(word + 0x9E3779B97F4A7C15))
+    return reduce(combine, words, mix(seed))
+
+
+def philox(c0: int, c1: int, c2: int, c3: int, key: int) -> tuple[int, int]:
+    """Philox4x32-10: the four output words as two 64-bit numbers."""
+    k0, k1 = key & MASK32, key >> 32
+    for _ in range(10):
+        p0, p1 = c0 * 0xD2511F53, c2 * 0xCD9E8D57
+        c0, c1, c2, c3 = (p1 >> 32) ^ c1 ^ k0, p1 & MASK32, (p0 >> 32) ^ c3 ^ k1, p0 & MASK32
+        k0, k1 = (k0 + 0x9E3779B9) & MASK32, (k1 + 0xBB67AE85) & MASK32
+    return c0 | c1 << 32, c2 | c3 << 32
+
+
+def draws(key: int, number: int) -> Iterator[int]:
+    """All 64-bit draws of one row in one op, two from each block."""
+    for block in count():
+        yield from philox(number & MASK32, number >> 32, block & MASK32, block >> 32, key)
+
+
+def integer(stream: Iterator[int], range_: int) -> int:
+    """Uniform in [0, range_): draws from the uneven end of the 64-bit numbers are passed over."""
+    limit = MASK64 - MASK64 % range_
+    return next(draw for draw in stream if draw < limit) % range_
+
+
+def source(spec: dict) -> tuple:
+    """What a source holds: size, fields as (path, kind), and the values of sample i."""
+    op, salt = spec["op"], spec.get("salt")
+    if op == "range":
+        numbers = range(spec["start"], spec["stop"], spec["step"])
+        return len(numbers), SINGLE, lambda i: (numbers[i],)
+    if op == "tensors":
+        return 1, SINGLE, lambda i: (spec["value"],)
+    if op == "index":
+        return spec["size"], SINGLE, lambda i: (i * 3 + salt,)
+    if op == "pairs":
+        return spec["size"], [("0", "i64"), ("1/k", "i64")], lambda i: (i - salt, i * i)
+    if op == "slices":
+        fields = [("s", "bytes"), ("v", "f32"), ("x", "i64")]
+        text = lambda i: (str(i) * (i % 4)).encode().hex()
+        return spec["rows"], fields, lambda i: (text(i), [i, i + 1, i + salt], i * 7 + salt)
+    raise ValueError(f"unknown source {op}")
+
+
+def nested(part: int, fields: list) -> list:
+    """The fields of an element that became part number `part` of a tuple."""
+    return [(f"{part}/{path}" if path else str(part), kind) for path, kind in fields]
+
+
+class Node:
+    """A node of the case with what its place in the tree decides.
+
+    id_space: ids set aside for its rows; rounds: of its sources, in one round of this node;
+    fields: (path, kind) of every leaf; elastic: one batch below nothing but repeat, cache,
+    prefetch and map, so that the position in the pass says where to go on, whatever G is.
+    """
+
+    def __init__(self, spec: dict, offset: int, leaves: Iterator[int], randoms: Iterator[int]):
+        self.spec, self.op, self.offset = spec, spec["op"], offset
+        self.inputs: list[Node] = []
+        for part in spec.get("inputs", [spec["input"]] if "input" in spec else []):
+            shift = sum(left.id_space for left in self.inputs) if self.op == "concatenate" else 0
+            self.inputs.append(Node(part, offset + shift, leaves, randoms))
+        if not self.inputs:
+            self.id_space, self.fields, self.values = source(spec)
+            self.source, self.rounds, self.elastic = next(leaves), 1, False
+            return
+        first = self.inputs[0]
+        self.id_space, self.rounds, self.fields = first.id_space, first.rounds, first.fields
+        unmoved = self.op in ("repeat", "cache", "prefetch", "map") and first.elastic
+        self.elastic = self.op == "batch" or unmoved
+        if self.op == "repeat":
+            self.count = ENDLESS_ROUNDS if spec["count"] == -1 else spec["count"]
+            self.rounds *= self.count
+        elif self.op == "concatenate":
+            self.id_space = sum(part.id_space for part in self.inputs)
+            self.rounds = max(part.rounds for part in self.inputs)
+        elif self.op == "zip":
+            self.fields = [f for i, part in enumerate(self.inputs) for f in nested(i, part.fields)]
+        elif self.op == "enumerate":
+            self.fields = nested(0, SINGLE) + nested(1, first.fields)
+        elif self.op == "cast":
+            self.fields = [("", "i32")]
+        elif spec.get("fn") == "random":
+            self.ordinal = next(randoms)
+
+
+class Model:
+    """The deliveries of one case. `order` is asked once for every shuffle, pass and round."""
+
+    def __init__(self, case: dict, order: Order):
+        self.top = Node(case["dataset"], 0, count(), count())
+        self.epochs = case["epochs"]
+        self.batch = 0  # G of the session that is being run
+        self.order = order
+        self.memo: dict[tuple, list] = {}
+
+    def items(self, node: Node, pass_: int, round_: int, start: int = 0) -> Iterator[Any]:
+        """The rows or steps of one round of a node.
+
+        An elastic node may be asked to leave out the first `start` samples of its order: the
+        round that start lies in is grouped from there on, later ones from their beginning."""
+        spec, op = node.spec, node.op
+        inputs = [self.items(part, pass_, round_, start) for part in node.inputs]  # lazy
+        if not inputs:
+            for i in range(node.id_space):
+                yield Row(node.offset + i, node.source, i, round_, node.values(i))
+        elif op == "zip":  # ends with its shortest part; the first one lends id and key
+            for parts in zip(*inputs):
+                yield parts[0]._replace(values=sum((part.values for part in parts), ()))
+        elif op == "enumerate":
+            yield from (row._replace(values=(i, *row.values)) for i, row in enumerate(inputs[0]))
+        elif op == "cast":
+            yield from (row._replace(values=(wrap(row.values[0], 32),)) for row in inputs[0])
+        elif op == "map":
+            for item in inputs[0]:
+                yield each_row(item, lambda row, valid: mapped(node, pass_, row, valid))
+        elif op in ("concatenate", "prefetch"):
+            yield from chain(*inputs)
+        elif op == "take":
+            yield from inputs[0] if spec["count"] == -1 else islice(inputs[0], spec["count"])
+        elif op == "skip":
+            yield from () if spec["count"] == -1 else islice(inputs[0], spec["count"], None)
+        elif op == "shard":
+            yield from islice(inputs[0], spec["index"], None, spec["count"])
+        elif op == "shuffle":
+            items = list(inputs[0])
+            when = (pass_, round_) if spec["reshuffle"] else (0, 0)
+            yield from (items[i] for i in self.permutation(len(items), spec["seed"], *when))
+        elif op == "repeat":
+            yield from self.repeated(node, pass_, round_, start)
+        elif op == "cache":  # always what pass 0, round 0 gave, as further occurrences of it
+            shift = round_ * node.rounds
+            for item in self.listed(node.inputs[0], 0, 0, start):
+                yield each_row(item, lambda row, _: row._replace(occurrence=row.occurrence + shift))
+        elif op == "batch":
+            yield from self.grouped(spec, self.listed(node.inputs[0], pass_, round_), start)
+        elif op == "unbatch":
+            yield from chain.from_iterable(step.rows for step in inputs[0])
+        else:
+            raise ValueError(f"unknown op {op}")
+
+    def repeated(self, node: Node, pass_: int, round_: int, start: int) -> Iterator[Any]:
+        child = node.inputs[0]
+        samples = self.samples(child) if node.elastic else 0
+        for r in range(node.count):
+            before, item = r * samples, None
+            for item in self.items(child, pass_, round_ * node.count + r, max(0, start - before)):
+                yield item._replace(end=before + item.end) if node.elastic else item
+            if item is None and node.spec["count"] == -1:
+                return  # nothing, endlessly often, is nothing
+
+    def grouped(self, spec: dict, rows: list, start: int) -> list[Step]:
+        """Groups of G; `drop` leaves out a last short one, whose samples count as passed."""
+        size = self.batch if spec["size"] == "G" else spec["size"]
+        firsts = range(start, len(rows), size)
+        steps = [Step(min(i + size, len(rows)), rows[i : i + size]) for i in firsts]
+        if spec["tail"] == "drop" and steps and len(steps[-1].rows) < size:
+            steps.pop()
+            steps[-1:] = [last._replace(end=len(rows)) for last in steps[-1:]]
+        return steps
+
+    def samples(self, node: Node) -> int:
+        """Samples of the order in one round of an elastic node, dropped ones included."""
+        if node.op == "batch":
+            return len(self.listed(node.inputs[0], 0, 0))
+        return self.samples(node.inputs[0]) * (node.count if node.op == "repeat" else 1)
+
+    def listed(self, node: Node, pass_: int, round_: int, start: int = 0) -> list:
+        """items() as a list that is made once: resuming asks for the same pass again."""
+        key = (node, self.batch, pass_, round_, start)
+        if key not in self.memo:
+            self.memo[key] = list(self.items(node, pass_, round_, start))
+        return self.memo[key]
+
+    def permutation(self, size: int, seed: int, pass_: int, round_: int) -> list:
+        order = self.order(size, seed, pass_, round_) if size else []
+        if sorted(order) != list(range(size)):
+            raise ValueError(f"order{(size, seed, pass_, round_)} is no permutation: {order[:20]}")
+        return order
+
+    def session(self, session: dict, state: tuple) -> tuple[list, tuple]:
+        """The steps that a session delivers from a state (epoch, step, position), and its end.
+
+        Without a pull nothing moves. After the last step of an epoch the state is the beginning
+        of the next one. An epoch that has no (more) steps is passed when a step is asked for."""
+        self.batch = session["batch"]
+        epoch, step, position = state
+        delivered: list[dict] = []
+        while epoch < self.epochs and len(delivered) != session["pull"]:
+            start, passed = (position, 0) if self.top.elastic else (0, step)
+            for item in islice(self.items(self.top, epoch, 0, start), passed, None):
+                if len(delivered) == session["pull"]:
+                    break
+                cut = shares(item.rows, session["shares"], self.top.fields)
+                delivered.append({"epoch": epoch, "step": step, "shares": cut})
+                step, position = step + 1, item.end
+            else:
+                epoch, step, position = epoch + 1, 0, 0
+        return delivered, (epoch, step, position)
+
+
+def each_row(item: Any, function: Callable[[Row, int], Row]) -> Any:
+    """Applies function(row, samples of its step) to a row, or to every row of a step."""
+    if isinstance(item, Row):
+        return function(item, 1)
+    return Step(item.end, [function(row, len(item.rows)) for row in item.rows])
+
+
+def mapped(node: Node, pass_: int, row: Row, valid: int) -> Row:
+    """The three maps, on every i64 leaf: x*a + b, x + random, x + a * samples of the step."""
+    spec = node.spec
+    if spec["form"] == "whole":
+        change = lambda x: x + spec["a"] * valid
+    elif spec["fn"] == "affine":
+        change = lambda x: x * spec["a"] + spec["b"]
+    else:
+        key = random_key(spec["seed"], node.ordinal, pass_, row.occurrence, row.source)
+        stream = draws(key, row.number)
+        change = lambda x: x + integer(stream, spec["range"])
+    typed = zip(row.values, node.fields)
+    return row._replace(values=tuple(wrap(change(x)) if k == "i64" else x for x, (_, k) in typed))
+
+
+def shares(rows: list, replicas: int, fields: list) -> list[dict]:
+    """The cut: contiguous shares whose sizes differ by at most one, larger ones first."""
+    small, larger = divmod(len(rows), replicas)
+    firsts = [replica * small + min(replica, larger) for replica in range(replicas + 1)]
+    return [{
+        "ids": [row.id for row in share],
+        "loss_scale": replicas * len(share) / len(rows),
+        "weight": [1] * len(share),
+        "valid": [1] * len(share),
+        "global_valid": len(rows),
+        "fields": {path: [row.values[i] for row in share] for i, (path, _) in enumerate(fields)},
+    } for share in (rows[first:end] for first, end in zip(firsts, firsts[1:]))]
+
+
+def expected(case: dict, order: Order) -> dict:
+    """The reply that the case must get. A position of None stands for: zero only at step zero."""
+    model, state, sessions = Model(case, order), (0, 0, 0), []
+    for session in case["sessions"]:
+        steps, state = model.session(session, state)
+        position = state[2] if model.top.elastic else None
+        end = {"epoch": state[0], "step": state[1], "position": position}
+        sessions.append({"steps": steps, "state": end})
+    return {"sessions": sessions}
