@@ -59,7 +59,7 @@ struct ShuffleOptions {
 };
 struct MapOptions {
   std::string name = {};                 // in plans, errors and digests
-  std::uint64_t seed = 0;           // for functions that take an Rng
+  std::uint64_t seed = 0;                // for functions that take an Rng
   std::optional<ElementSpec> spec = {};  // of the result, where the function's type does not tell
   bool row_wise = false;  // after batch: each row depends on itself alone, any block may be asked
 };

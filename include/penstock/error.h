@@ -56,7 +56,8 @@ class StateError : public Error {
   using Error::Error;
 };
 
-/// A sample that could not be made. `cause()` is the user function's own exception, if there was one.
+/// A sample that could not be made. `cause()` is the user function's own exception, if there was
+/// one.
 class SampleError : public Error {
  public:
   explicit SampleError(const std::string& message, Where where = {}, std::string remedy = {},

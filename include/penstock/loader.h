@@ -1,6 +1,6 @@
 #pragma once
-// A loader runs a dataset: batches come ready, in order, each sample once, and it can stop and go on
-// anywhere. Several loaders of a process share one pool of threads.
+// A loader runs a dataset: batches come ready, in order, each sample once, and it can stop and go
+// on anywhere. Several loaders of a process share one pool of threads.
 
 #include <cstdint>
 #include <memory>
@@ -22,7 +22,7 @@ struct LoaderOptions {
   std::optional<unsigned> threads = {};               // at most so many of the pool's; 0 = inline
   std::optional<std::uint64_t> lookahead_bytes = {};  // for batches that wait
   std::shared_ptr<Allocator> allocator = {};          // for slabs; the heap by default
-  Clock* clock = nullptr;                        // for tests
+  Clock* clock = nullptr;                             // for tests
 };
 
 /// One walk through the epochs, with a cursor of its own. Call from one thread; `stop` from any.

@@ -24,7 +24,7 @@ struct Shares {
 
 struct PlanOptions {
   Shares shares = {};
-  std::optional<Tail> tail = {};               // where batch() named none
+  std::optional<Tail> tail = {};                 // where batch() named none
   std::optional<std::uint64_t> drawn_seed = {};  // for Seed::random(); drawn when not given
 };
 

@@ -6,21 +6,21 @@
 
 #include "penstock/error.h"
 
-#define PENSTOCK_CHECK_OP(left, op, right)                                                       \
-  do {                                                                                           \
-    const auto& check_left = (left);                                                             \
-    const auto& check_right = (right);                                                           \
-    if (!(check_left op check_right)) [[unlikely]]                                               \
+#define PENSTOCK_CHECK_OP(left, op, right)                                                        \
+  do {                                                                                            \
+    const auto& check_left = (left);                                                              \
+    const auto& check_right = (right);                                                            \
+    if (!(check_left op check_right)) [[unlikely]]                                                \
       throw ::penstock::InternalError(fmt::format("{}:{}: {} " #op " {} does not hold: {} vs {}", \
                                                   __FILE__, __LINE__, #left, #right, check_left,  \
-                                                  check_right));                                 \
+                                                  check_right));                                  \
   } while (false)
 #define PENSTOCK_CHECK_EQ(left, right) PENSTOCK_CHECK_OP(left, ==, right)
 #define PENSTOCK_CHECK_LE(left, right) PENSTOCK_CHECK_OP(left, <=, right)
 #define PENSTOCK_CHECK_LT(left, right) PENSTOCK_CHECK_OP(left, <, right)
-#define PENSTOCK_CHECK(condition)                                                                  \
-  do {                                                                                             \
-    if (!(condition)) [[unlikely]]                                                                 \
-      throw ::penstock::InternalError(                                                             \
-          fmt::format("{}:{}: {} does not hold", __FILE__, __LINE__, #condition));                 \
+#define PENSTOCK_CHECK(condition)                                                  \
+  do {                                                                             \
+    if (!(condition)) [[unlikely]]                                                 \
+      throw ::penstock::InternalError(                                             \
+          fmt::format("{}:{}: {} does not hold", __FILE__, __LINE__, #condition)); \
   } while (false)

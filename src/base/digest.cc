@@ -4,6 +4,8 @@
 
 namespace penstock {
 
-std::string Digest::text() const { return fmt::format("{:016x}", state_); }
+std::string Digest::text() const {
+  return fmt::format("{:016x}", state_);
+}
 
 }  // namespace penstock

@@ -45,7 +45,9 @@ bool fires(const char* name) {
   return ++point.hits == point.fire_at;
 }
 
-void set_yield_seed(std::uint64_t seed) { yield_seed.store(seed); }
+void set_yield_seed(std::uint64_t seed) {
+  yield_seed.store(seed);
+}
 
 void maybe_yield() {
   const std::uint64_t seed = yield_seed.load(std::memory_order_relaxed);

@@ -18,7 +18,8 @@ Failure io_failure(const std::string& what, const std::string& path, int error) 
 
 class Descriptor {
  public:
-  explicit Descriptor(const std::string& path) : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  explicit Descriptor(const std::string& path)
+      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
   ~Descriptor() {
     if (number_ >= 0) ::close(number_);
   }
@@ -45,7 +46,9 @@ class PosixIo final : public Io {
       if (got == 0)
         return Failure{fmt::format("{} ends at byte {}, but {} bytes from {} are needed", path,
                                    offset + done, length, offset),
-                       {}, "check whether the file was cut short or replaced", nullptr};
+                       {},
+                       "check whether the file was cut short or replaced",
+                       nullptr};
       done += static_cast<std::uint64_t>(got);
     }
     return bytes;

@@ -24,10 +24,10 @@ std::uint64_t Rng::operator()() {
   // One Philox block holds two draws.
   if (draw_++ % 2 != 0) return spare_;
   const std::uint64_t block = (draw_ - 1) / 2;
-  const auto words = philox(
-      {static_cast<std::uint32_t>(number_), static_cast<std::uint32_t>(number_ >> 32),
-       static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32)},
-      {static_cast<std::uint32_t>(key_), static_cast<std::uint32_t>(key_ >> 32)});
+  const auto words =
+      philox({static_cast<std::uint32_t>(number_), static_cast<std::uint32_t>(number_ >> 32),
+              static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32)},
+             {static_cast<std::uint32_t>(key_), static_cast<std::uint32_t>(key_ >> 32)});
   spare_ = words[2] | (static_cast<std::uint64_t>(words[3]) << 32);
   return words[0] | (static_cast<std::uint64_t>(words[1]) << 32);
 }

@@ -36,9 +36,13 @@ void Thread::join() {
   if (impl_->thread.joinable()) impl_->thread.join();
 }
 
-void yield_thread() { std::this_thread::yield(); }
+void yield_thread() {
+  std::this_thread::yield();
+}
 
-void sleep_thread(std::chrono::nanoseconds duration) { std::this_thread::sleep_for(duration); }
+void sleep_thread(std::chrono::nanoseconds duration) {
+  std::this_thread::sleep_for(duration);
+}
 
 namespace {
 

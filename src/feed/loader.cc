@@ -24,7 +24,8 @@ std::string order_difference(const std::vector<std::string>& theirs,
     const std::string left = i < theirs.size() ? theirs[i] : "nothing";
     const std::string right = i < ours.size() ? ours[i] : "nothing";
     if (left.starts_with("and ")) break;  // the state's list was shortened here
-    if (left != right) lines.push_back(fmt::format("node {}: state {}, dataset {}", i, left, right));
+    if (left != right)
+      lines.push_back(fmt::format("node {}: state {}, dataset {}", i, left, right));
   }
   return lines.empty() ? "a later node" : fmt::format("{}", fmt::join(lines, "; "));
 }
@@ -56,7 +57,9 @@ class Iterator::Impl {
   [[nodiscard]] const LoaderOptions& options() const { return options_; }
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
   [[nodiscard]] bool at_end() const { return step_ >= geometry_.steps(); }
-  [[nodiscard]] std::uint32_t trace_run() const { return run_ ? run_->trace_run() : last_trace_run_; }
+  [[nodiscard]] std::uint32_t trace_run() const {
+    return run_ ? run_->trace_run() : last_trace_run_;
+  }
 
   std::optional<StepBatches> next() {
     if (at_end()) {
@@ -124,7 +127,7 @@ class Iterator::Impl {
 
   ElementSpec spec_for(const Place& place) {
     if (plan_.data()->program.spec.known) return plan_.data()->program.spec;
-    if (layout_) return layout_->spec;
+    if (layout_ && !layout_->spec.fields.empty()) return layout_->spec;
     ElementSpec spec;
     for_each_share(place, [&](std::uint32_t share, const Cut& cut) {
       if (spec.fields.empty() && cut.size(share) > 0)
@@ -190,9 +193,11 @@ std::optional<KeptSample> Iterator::Impl::find_spec(ElementSpec& spec) {
 
 void Iterator::Impl::start_run() {
   std::optional<KeptSample> kept;
-  if (!layout_) {
+  if (!layout_ || layout_->spec.fields.empty()) {
     ElementSpec spec = plan_.data()->program.spec;
     if (!spec.known) {
+      // Where no row is left for us in this epoch the batches have no fields, and the next epoch
+      // looks again.
       spec = ElementSpec{};
       kept = find_spec(spec);
     }
@@ -227,9 +232,9 @@ State Iterator::Impl::state() const {
   State state;
   state.epoch = epoch_;
   state.step = step_;
-  state.position = geometry_.position(step_);
+  state.position = step_ == 0 ? 0 : geometry_.position(step_);
   state.counts_samples = geometry_.elastic();
-  if (at_end()) {  // what follows the last batch is the start of the next epoch
+  if (at_end() && step_ > 0) {  // what follows the last batch is the start of the next epoch
     state.epoch = epoch_ + 1;
     state.step = state.position = 0;
   } else if (geometry_.elastic() && step_ > 0) {
@@ -250,8 +255,9 @@ void Iterator::Impl::restore(const State& state) {
                     order_difference(state.order, order_parts(*plan_.dataset().node()))),
         here(), "build the dataset as it was when the state was saved");
   if (state.digests.values != ours.values)
-    report("restore: the order of samples is the same, but functions, ops or the library changed "
-           "since the state was saved");
+    report(
+        "restore: the order of samples is the same, but functions, ops or the library changed "
+        "since the state was saved");
   if (state.drawn_seed && *state.drawn_seed != plan_.data()->drawn_seed) {
     PlanOptions options = plan_.data()->options;
     options.drawn_seed = state.drawn_seed;
@@ -266,8 +272,7 @@ void Iterator::Impl::restore(const State& state) {
   if (state.step == 0 && state.position != 0) refuse("a position without a step");
   if (!fresh.elastic()) {
     if (state.step != state.position) refuse("step and position differ");
-    if (state.step > fresh.steps())
-      refuse(fmt::format("step {} of {}", state.step, fresh.steps()));
+    if (state.step > fresh.steps()) refuse(fmt::format("step {} of {}", state.step, fresh.steps()));
     return go_to(state.epoch, state.step, fresh);
   }
   if (state.position > fresh.span())
@@ -295,15 +300,33 @@ std::optional<Batch> Iterator::next() {
   if (!batches) return std::nullopt;
   return std::move(batches->front());
 }
-std::optional<std::vector<Batch>> Iterator::next_step() { return impl_->next(); }
-bool Iterator::at_end() const { return impl_->at_end(); }
-std::uint64_t Iterator::epoch() const { return impl_->epoch(); }
-void Iterator::set_epoch(std::uint64_t epoch) { impl_->set_epoch(epoch); }
-State Iterator::state() const { return impl_->state(); }
-void Iterator::restore(const State& state) { impl_->restore(state); }
-std::vector<Batch> Iterator::replay(std::uint64_t step) const { return impl_->replay(step); }
-void Iterator::stop() { impl_->stop(); }
-std::uint32_t Iterator::trace_run() const { return impl_->trace_run(); }
+std::optional<std::vector<Batch>> Iterator::next_step() {
+  return impl_->next();
+}
+bool Iterator::at_end() const {
+  return impl_->at_end();
+}
+std::uint64_t Iterator::epoch() const {
+  return impl_->epoch();
+}
+void Iterator::set_epoch(std::uint64_t epoch) {
+  impl_->set_epoch(epoch);
+}
+State Iterator::state() const {
+  return impl_->state();
+}
+void Iterator::restore(const State& state) {
+  impl_->restore(state);
+}
+std::vector<Batch> Iterator::replay(std::uint64_t step) const {
+  return impl_->replay(step);
+}
+void Iterator::stop() {
+  impl_->stop();
+}
+std::uint32_t Iterator::trace_run() const {
+  return impl_->trace_run();
+}
 
 Loader::Loader(const Dataset& dataset, const LoaderOptions& options)
     : own_(new Iterator(std::make_unique<Iterator::Impl>(
@@ -312,20 +335,34 @@ Loader::Loader(Loader&&) noexcept = default;
 Loader& Loader::operator=(Loader&&) noexcept = default;
 Loader::~Loader() = default;
 
-const Plan& Loader::plan() const { return own_->impl_->plan(); }
-std::uint64_t Loader::size() const { return plan().steps().count(); }
+const Plan& Loader::plan() const {
+  return own_->impl_->plan();
+}
+std::uint64_t Loader::size() const {
+  return plan().steps().count();
+}
 Iterator Loader::iterate() const {
   return Iterator(std::make_unique<Iterator::Impl>(plan(), own_->impl_->options()));
 }
-std::optional<Batch> Loader::next() { return own_->next(); }
-std::optional<std::vector<Batch>> Loader::next_step() { return own_->next_step(); }
-bool Loader::at_end() const { return own_->at_end(); }
-std::uint64_t Loader::epoch() const { return own_->epoch(); }
+std::optional<Batch> Loader::next() {
+  return own_->next();
+}
+std::optional<std::vector<Batch>> Loader::next_step() {
+  return own_->next_step();
+}
+bool Loader::at_end() const {
+  return own_->at_end();
+}
+std::uint64_t Loader::epoch() const {
+  return own_->epoch();
+}
 void Loader::set_epoch(std::uint64_t epoch) {
   in_loop_ = false;
   own_->set_epoch(epoch);
 }
-State Loader::state() const { return own_->state(); }
+State Loader::state() const {
+  return own_->state();
+}
 void Loader::restore(const State& state) {
   in_loop_ = false;
   own_->restore(state);
@@ -333,13 +370,17 @@ void Loader::restore(const State& state) {
 Batch Loader::step(std::uint64_t step) const {
   auto batches = own_->replay(step);
   if (batches.size() != 1)
-    throw ConfigError(fmt::format("step() gives one batch, this loader serves {} shares",
-                                  batches.size()),
-                      {}, "use iterate().replay(step)");
+    throw ConfigError(
+        fmt::format("step() gives one batch, this loader serves {} shares", batches.size()), {},
+        "use iterate().replay(step)");
   return std::move(batches.front());
 }
-void Loader::stop() { own_->stop(); }
-std::uint32_t Loader::trace_run() const { return own_->trace_run(); }
+void Loader::stop() {
+  own_->stop();
+}
+std::uint32_t Loader::trace_run() const {
+  return own_->trace_run();
+}
 
 Loader::EpochIterator Loader::begin() {
   if (in_loop_) own_->set_epoch(own_->epoch() + 1);

@@ -46,8 +46,8 @@ std::shared_ptr<BatchData> compute_once(const PlanData& plan, const RowsWanted& 
 Batch run_block(const Plan& plan, const BlockId& block) {
   const PlanData& data = *plan.data();
   if (block.step >= data.geometry.steps())
-    throw ConfigError(fmt::format("run_block: step {} of a pass of {} steps", block.step,
-                                  data.geometry.steps()));
+    throw ConfigError(
+        fmt::format("run_block: step {} of a pass of {} steps", block.step, data.geometry.steps()));
   const Place place = data.geometry.step(block.pass, block.step);
   if (block.first > place.count || block.count > place.count - block.first)
     throw ConfigError(fmt::format("run_block: rows {} to {} of a step of {} rows", block.first,

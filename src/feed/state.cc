@@ -68,13 +68,17 @@ std::vector<State::Size> sizes_in(const Json& fields) {
 }  // namespace
 
 std::string State::to_json() const {
-  Json fields{{"penstock", "state"}, {"format", kFormat},
-              {"epoch", epoch},      {"step", step},
-              {"position", position}, {"unit", counts_samples ? "samples" : "steps"},
-              {"order", digests.order}, {"values", digests.values},
-              {"parts", shortened(order)}, {"sizes", Json::array()}};
-  for (const Size& size : sizes)
-    fields["sizes"].push_back({size.step, size.position, size.batch});
+  Json fields{{"penstock", "state"},
+              {"format", kFormat},
+              {"epoch", epoch},
+              {"step", step},
+              {"position", position},
+              {"unit", counts_samples ? "samples" : "steps"},
+              {"order", digests.order},
+              {"values", digests.values},
+              {"parts", shortened(order)},
+              {"sizes", Json::array()}};
+  for (const Size& size : sizes) fields["sizes"].push_back({size.step, size.position, size.batch});
   if (drawn_seed) fields["seed"] = *drawn_seed;
   fields["check"] = check_of(fields);
   return fields.dump();
@@ -85,11 +89,12 @@ State State::parse(const std::string& text) {
   const auto parsed = parse_json(text);
   if (!parsed || !parsed->is_object()) garbled("it is cut short, or no JSON");
   Json fields = *parsed;
-  if (!fields.contains("penstock") || fields["penstock"] != "state") garbled("another kind of JSON");
+  if (!fields.contains("penstock") || fields["penstock"] != "state")
+    garbled("another kind of JSON");
   if (const std::uint64_t format = number(fields, "format"); format > kFormat)
-    throw StateError(fmt::format("the state has format {}, this version knows up to {}", format,
-                                 kFormat),
-                     {}, "update penstock");
+    throw StateError(
+        fmt::format("the state has format {}, this version knows up to {}", format, kFormat), {},
+        "update penstock");
   const auto check = field<std::string>(fields, "check");
   fields.erase("check");
   if (check != check_of(fields)) garbled("its content does not fit its check sum");

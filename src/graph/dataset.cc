@@ -12,7 +12,9 @@
 namespace penstock {
 namespace {
 
-Dataset make(Node node) { return Dataset(std::make_shared<const Node>(std::move(node))); }
+Dataset make(Node node) {
+  return Dataset(std::make_shared<const Node>(std::move(node)));
+}
 
 /// A node with one input that keeps what its elements look like.
 Node after(const Dataset& input, Verb verb) {
@@ -89,19 +91,19 @@ Dataset add_map(const Dataset& input, std::shared_ptr<const Op> op, std::uint64_
   MapVerb verb{op, seed, input.batched() && !op->row_wise()};
   if (verb.whole) {
     if (!input.element_spec().known)
-      throw ConfigError(
-          fmt::format("{}: a function of whole batches needs to know what they hold",
-                      op->describe()),
-          {}, "declare .spec on the map before it");
+      throw ConfigError(fmt::format("{}: a function of whole batches needs to know what they hold",
+                                    op->describe()),
+                        {}, "declare .spec on the map before it");
     for (const FieldSpec& field : input.element_spec().fields)
       if (op->takes_samples() && !is_dense(field))
         throw ConfigError(fmt::format("{}: field \"{}\" ({}) has no batch tensor", op->describe(),
                                       field.path, field.text()),
                           {}, "map it before batch, or declare .row_wise = true");
     if (op->random())
-      throw ConfigError(fmt::format("{}: an Rng is keyed for one sample, this function sees a batch",
-                                    op->describe()),
-                        {}, "declare .row_wise = true, or map before batch");
+      throw ConfigError(
+          fmt::format("{}: an Rng is keyed for one sample, this function sees a batch",
+                      op->describe()),
+          {}, "declare .row_wise = true, or map before batch");
   }
   Node node = after(input, verb);
   // Row-wise ops see rows; whole ops see the batch with its rows as first dimension.
@@ -109,7 +111,8 @@ Dataset add_map(const Dataset& input, std::shared_ptr<const Op> op, std::uint64_
   if (verb.whole && !node.spec.known) node.spec = input.element_spec();
   if (after_whole(*input.node()) && (op->random() || !node.spec.known))
     throw ConfigError(fmt::format("{}: after a function of whole batches a map must have a known "
-                                  "result and take no Rng", op->describe()),
+                                  "result and take no Rng",
+                                  op->describe()),
                       {}, "put it before that function, or declare .spec");
   return make(std::move(node));
 }
@@ -126,7 +129,9 @@ Dataset Dataset::map_block(BlockFn fn, const MapOptions& options) const {
   return add_map(*this, make_block_op(std::move(fn), options), options.seed);
 }
 
-Dataset Dataset::map(const OpCall& call) const { return add_map(*this, call.op(), 0); }
+Dataset Dataset::map(const OpCall& call) const {
+  return add_map(*this, call.op(), 0);
+}
 
 Dataset Dataset::shuffle(const ShuffleOptions& options) const {
   if (cardinality().is_endless())
@@ -194,8 +199,9 @@ Dataset Dataset::concatenate(const Dataset& other) const {
   const ElementSpec& left = element_spec();
   const ElementSpec& right = other.element_spec();
   if (left.known && right.known && left != right)
-    throw ConfigError(fmt::format("concatenate: the elements are {} on one side and {} on the other",
-                                  left.text(), right.text()));
+    throw ConfigError(
+        fmt::format("concatenate: the elements are {} on one side and {} on the other", left.text(),
+                    right.text()));
   Node node = after(*this, ConcatenateVerb{});
   node.inputs.push_back(other.node());
   if (!right.known) node.spec = right;
@@ -262,7 +268,8 @@ namespace {
 const Node* blocks_unbatch(const Node& node) {
   if (node.as<BatchVerb>() != nullptr) return nullptr;
   const MapVerb* const map = node.as<MapVerb>();
-  if (node.as<ShuffleVerb>() || node.as<ShardVerb>() || (map != nullptr && map->whole)) return &node;
+  if (node.as<ShuffleVerb>() || node.as<ShardVerb>() || (map != nullptr && map->whole))
+    return &node;
   for (const NodePtr& input : node.inputs)
     if (const Node* found = blocks_unbatch(*input)) return found;
   return nullptr;
@@ -271,8 +278,7 @@ const Node* blocks_unbatch(const Node& node) {
 }  // namespace
 
 Dataset Dataset::unbatch() const {
-  if (!batched())
-    throw ConfigError("unbatch: these elements are samples, not batches");
+  if (!batched()) throw ConfigError("unbatch: these elements are samples, not batches");
   if (const Node* found = blocks_unbatch(*node_))
     throw ConfigError(fmt::format("unbatch: not after {}", describe_node(*found)), {},
                       "unbatch before it, or shuffle, shard and map the samples");
@@ -296,8 +302,8 @@ Dataset Dataset::cache(const CacheOptions& options) const {
       throw ConfigError(fmt::format("cache: not after {} of batches", describe_node(*node)), {},
                         "put cache() before it");
   }
-  return make(after(*this, CacheVerb{options.bytes_max,
-                                     std::make_shared<RowStore>(options.bytes_max)}));
+  return make(
+      after(*this, CacheVerb{options.bytes_max, std::make_shared<RowStore>(options.bytes_max)}));
 }
 
 Dataset Dataset::prefetch(const PrefetchOptions& options) const {
@@ -308,9 +314,17 @@ Dataset Dataset::with_options(const Options& options) const {
   return make(after(*this, OptionsVerb{options}));
 }
 
-Cardinality Dataset::cardinality() const { return node_->size; }
-const ElementSpec& Dataset::element_spec() const { return node_->spec; }
-bool Dataset::batched() const { return node_->batched; }
-Digests Dataset::digests() const { return digests_of(*node_); }
+Cardinality Dataset::cardinality() const {
+  return node_->size;
+}
+const ElementSpec& Dataset::element_spec() const {
+  return node_->spec;
+}
+bool Dataset::batched() const {
+  return node_->batched;
+}
+Digests Dataset::digests() const {
+  return digests_of(*node_);
+}
 
 }  // namespace penstock

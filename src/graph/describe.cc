@@ -60,8 +60,8 @@ struct Wording {
   Words operator()(const EnumerateVerb&) const { return {"enumerate", "enumerate()"}; }
   Words operator()(const CacheVerb&) const { return {"cache", "cache()"}; }
   Words operator()(const PrefetchVerb& verb) const {
-    return {"prefetch", fmt::format("prefetch(steps={}, bytes={})", verb.options.steps,
-                                    verb.options.bytes)};
+    return {"prefetch",
+            fmt::format("prefetch(steps={}, bytes={})", verb.options.steps, verb.options.bytes)};
   }
   Words operator()(const OptionsVerb&) const { return {"with_options", "with_options()"}; }
 };
@@ -97,18 +97,21 @@ void collect_values(const Node& node, Digest& digest) {
 void list(const Node& node, int depth, std::string& text) {
   for (const NodePtr& input : node.inputs)
     list(*input, depth + (node.inputs.size() > 1 ? 1 : 0), text);
-  const std::string size =
-      node.size.is_endless()
-          ? "endless"
-          : fmt::format("{} {}", node.size.count(), node.batched ? "steps" : "samples");
+  const std::string size = node.size.is_endless() ? "endless"
+                                                  : fmt::format("{} {}", node.size.count(),
+                                                                node.batched ? "steps" : "samples");
   text += fmt::format("{:{}}{}  [{} of {}]\n", "", depth * 2, describe_node(node), size,
                       node.spec.text());
 }
 
 }  // namespace
 
-std::string verb_word(const Node& node) { return std::visit(Wording{}, node.verb).word; }
-std::string describe_node(const Node& node) { return std::visit(Wording{}, node.verb).line; }
+std::string verb_word(const Node& node) {
+  return std::visit(Wording{}, node.verb).word;
+}
+std::string describe_node(const Node& node) {
+  return std::visit(Wording{}, node.verb).line;
+}
 
 bool batch_size_is_free(const Node& root) {
   if (!root.batched) return false;

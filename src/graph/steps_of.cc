@@ -18,7 +18,8 @@ Steps walk(const Node& node, std::optional<Tail> tail, std::uint64_t drawn_seed,
   const Steps input = walk(node.input(), tail, drawn_seed, leaves);
   if (const auto* repeat = node.as<RepeatVerb>())
     return input.repeated(repeat->count.value_or(kEndless));
-  if (const auto* take = node.as<TakeVerb>()) return input.sliced(0, take->count.value_or(kEndless));
+  if (const auto* take = node.as<TakeVerb>())
+    return input.sliced(0, take->count.value_or(kEndless));
   if (const auto* skip = node.as<SkipVerb>())
     return skip->count ? input.sliced(*skip->count, kEndless) : input.sliced(0, 0);
   if (const auto* shard = node.as<ShardVerb>()) return input.sharded(shard->count, shard->index);

@@ -31,13 +31,20 @@ void prefetch_row(const std::byte* row, std::size_t row_bytes) {
 void gather_rows(const std::byte* rows, std::size_t row_bytes,
                  std::span<const std::uint64_t> numbers, std::byte* out) {
   switch (row_bytes) {
-    case 0: return;
-    case 1: return gather_fixed<1>(rows, numbers, out);
-    case 2: return gather_fixed<2>(rows, numbers, out);
-    case 4: return gather_fixed<4>(rows, numbers, out);
-    case 8: return gather_fixed<8>(rows, numbers, out);
-    case 16: return gather_fixed<16>(rows, numbers, out);
-    default: break;
+    case 0:
+      return;
+    case 1:
+      return gather_fixed<1>(rows, numbers, out);
+    case 2:
+      return gather_fixed<2>(rows, numbers, out);
+    case 4:
+      return gather_fixed<4>(rows, numbers, out);
+    case 8:
+      return gather_fixed<8>(rows, numbers, out);
+    case 16:
+      return gather_fixed<16>(rows, numbers, out);
+    default:
+      break;
   }
   constexpr std::size_t kAhead = 4;
   const std::size_t count = numbers.size();

@@ -37,21 +37,35 @@ To convert(From value) {
 template <typename Body>
 void with_type(Dtype dtype, Body body) {
   switch (dtype) {
-    case Dtype::boolean: return body(bool{});
-    case Dtype::u8: return body(std::uint8_t{});
-    case Dtype::u16: return body(std::uint16_t{});
-    case Dtype::u32: return body(std::uint32_t{});
-    case Dtype::u64: return body(std::uint64_t{});
-    case Dtype::i8: return body(std::int8_t{});
-    case Dtype::i16: return body(std::int16_t{});
-    case Dtype::i32: return body(std::int32_t{});
-    case Dtype::i64: return body(std::int64_t{});
-    case Dtype::f16: return body(Half{});
-    case Dtype::bf16: return body(BFloat16{});
-    case Dtype::f32: return body(float{});
-    case Dtype::f64: return body(double{});
+    case Dtype::boolean:
+      return body(bool{});
+    case Dtype::u8:
+      return body(std::uint8_t{});
+    case Dtype::u16:
+      return body(std::uint16_t{});
+    case Dtype::u32:
+      return body(std::uint32_t{});
+    case Dtype::u64:
+      return body(std::uint64_t{});
+    case Dtype::i8:
+      return body(std::int8_t{});
+    case Dtype::i16:
+      return body(std::int16_t{});
+    case Dtype::i32:
+      return body(std::int32_t{});
+    case Dtype::i64:
+      return body(std::int64_t{});
+    case Dtype::f16:
+      return body(Half{});
+    case Dtype::bf16:
+      return body(BFloat16{});
+    case Dtype::f32:
+      return body(float{});
+    case Dtype::f64:
+      return body(double{});
     case Dtype::bytes:
-    case Dtype::string: return;
+    case Dtype::string:
+      return;
   }
 }
 
@@ -96,8 +110,7 @@ class Cast final : public Op {
  private:
   [[nodiscard]] std::size_t index_in(const ElementSpec& spec) const {
     const auto index = spec.find(path_);
-    if (!index)
-      throw ConfigError(fmt::format("cast: no field \"{}\" in {}", path_, spec.text()));
+    if (!index) throw ConfigError(fmt::format("cast: no field \"{}\" in {}", path_, spec.text()));
     return *index;
   }
 

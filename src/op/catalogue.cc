@@ -31,8 +31,8 @@ std::vector<std::string> catalogue_words() {
 std::shared_ptr<const Op> make_catalogued_op(const std::string& word, const Json& arguments) {
   const auto found = catalogue().find(word);
   if (found == catalogue().end())
-    throw ConfigError(fmt::format("no op \"{}\"; there are: {}", word,
-                                  fmt::join(catalogue_words(), ", ")));
+    throw ConfigError(
+        fmt::format("no op \"{}\"; there are: {}", word, fmt::join(catalogue_words(), ", ")));
   return found->second(arguments);
 }
 

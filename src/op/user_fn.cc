@@ -28,8 +28,11 @@ Result<void> guarded(Body body, Row row) {
     body();
     return {};
   } catch (const std::exception& error) {
-    return Failure{fmt::format("the function threw: {}", error.what()), {}, {},
-                   std::current_exception(), row()};
+    return Failure{fmt::format("the function threw: {}", error.what()),
+                   {},
+                   {},
+                   std::current_exception(),
+                   row()};
   } catch (...) {
     return Failure{"the function threw", {}, {}, std::current_exception(), row()};
   }
@@ -63,12 +66,15 @@ class ColumnOp final : public Op {
             fmt::format("{}: parameter {} of the function {} is {}, field \"{}\" is {}",
                         titled(name_), i, fn_.signature(), dtype_name(fn_.inputs[i]), field.path,
                         field.text()),
-            {}, fmt::format("declare the parameter as {}, or cast the field", dtype_name(field.dtype)));
+            {},
+            fmt::format("declare the parameter as {}, or cast the field", dtype_name(field.dtype)));
       if (field.shape != input.fields.front().shape)
-        throw ConfigError(fmt::format(
-            "{}: a typed function needs fields of one shape, \"{}\" is {} and \"{}\" is {}",
-            titled(name_), input.fields.front().path, input.fields.front().text(), field.path,
-            field.text()), {}, "take a const Sample& instead");
+        throw ConfigError(
+            fmt::format(
+                "{}: a typed function needs fields of one shape, \"{}\" is {} and \"{}\" is {}",
+                titled(name_), input.fields.front().path, input.fields.front().text(), field.path,
+                field.text()),
+            {}, "take a const Sample& instead");
     }
     std::vector<ElementSpec> parts;
     for (const Dtype dtype : fn_.outputs)
@@ -121,8 +127,12 @@ class SampleOp final : public Op {
       auto made = run_sample(read_row(in, row), context, row);
       if (!made) return std::move(made.failure());
       if (const auto wrong = write_row(out, row, *made))
-        return Failure{*wrong, {}, "the function must return the same structure, dtypes and shapes "
-                                   "for every sample", nullptr, row};
+        return Failure{*wrong,
+                       {},
+                       "the function must return the same structure, dtypes and shapes "
+                       "for every sample",
+                       nullptr,
+                       row};
     }
     return {};
   }
@@ -150,7 +160,10 @@ class SampleOp final : public Op {
 class BlockOp final : public Op {
  public:
   BlockOp(BlockFn fn, const MapOptions& options)
-      : fn_(std::move(fn)), name_(options.name), spec_(*options.spec), row_wise_(options.row_wise) {}
+      : fn_(std::move(fn)),
+        name_(options.name),
+        spec_(*options.spec),
+        row_wise_(options.row_wise) {}
   [[nodiscard]] std::string word() const override { return "map"; }
   [[nodiscard]] std::string describe() const override {
     return fmt::format("{} (Block) -> {}", titled(name_), spec_.text());
@@ -183,9 +196,9 @@ std::shared_ptr<const Op> make_sample_op(SampleFn fn, const MapOptions& options)
 
 std::shared_ptr<const Op> make_block_op(BlockFn fn, const MapOptions& options) {
   if (!options.spec)
-    throw ConfigError(fmt::format("{}: a block function needs its result declared",
-                                  titled(options.name)),
-                      {}, "pass {.spec = ElementSpec::single(dtype)} or another spec");
+    throw ConfigError(
+        fmt::format("{}: a block function needs its result declared", titled(options.name)), {},
+        "pass {.spec = ElementSpec::single(dtype)} or another spec");
   for (const FieldSpec& field : options.spec->fields)
     if (!is_dense(field))
       throw ConfigError(fmt::format("{}: a block function writes dense fields, \"{}\" is {}",

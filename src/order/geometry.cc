@@ -21,8 +21,8 @@ Geometry::Geometry(Steps steps, std::vector<Segment> earlier, Segment here)
     return;
   }
   const Segment& last = segments_.back();
-  const bool goes_on = last.batch == here.batch &&
-                       (here.position >= span() || position(here.step) == here.position);
+  const bool goes_on =
+      last.batch == here.batch && (here.position >= span() || position(here.step) == here.position);
   if (!goes_on) segments_.push_back(here);
 }
 

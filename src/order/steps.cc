@@ -43,7 +43,7 @@ struct Steps::Part {
   std::vector<Steps> inputs;
   std::uint32_t leaf = 0;
   Groups groups;
-  std::uint64_t first = 0;   // slice: first step; shard: index; repeat: rounds
+  std::uint64_t first = 0;  // slice: first step; shard: index; repeat: rounds
   StepShuffle order;
   std::uint64_t stride = 1;  // shard: count
   std::uint64_t count = 0;
@@ -129,10 +129,18 @@ Steps Steps::concatenated(const Steps& left, const Steps& right) {
   return Steps(std::move(part));
 }
 
-std::uint64_t Steps::count() const { return part_->count; }
-std::uint64_t Steps::rows() const { return part_->rows; }
-std::uint64_t Steps::span() const { return part_->span; }
-bool Steps::in_order() const { return part_->in_order; }
+std::uint64_t Steps::count() const {
+  return part_->count;
+}
+std::uint64_t Steps::rows() const {
+  return part_->rows;
+}
+std::uint64_t Steps::span() const {
+  return part_->span;
+}
+bool Steps::in_order() const {
+  return part_->in_order;
+}
 
 Place Steps::step(Turn turn, std::uint64_t step) const {
   const Part& part = *part_;
@@ -157,8 +165,7 @@ Place Steps::step(Turn turn, std::uint64_t step) const {
     }
     case Part::Kind::concatenate: {
       const std::uint64_t left = part.inputs[0].count();
-      return step < left ? part.inputs[0].step(turn, step)
-                         : part.inputs[1].step(turn, step - left);
+      return step < left ? part.inputs[0].step(turn, step) : part.inputs[1].step(turn, step - left);
     }
   }
   throw InternalError("a kind of step node without an answer");
@@ -205,8 +212,7 @@ std::uint64_t Steps::rows_before(std::uint64_t step) const {
       return whole + part.inputs[0].rows_before(step - round * each);
     }
     case Part::Kind::slice:
-      return part.inputs[0].rows_before(part.first + step) -
-             part.inputs[0].rows_before(part.first);
+      return part.inputs[0].rows_before(part.first + step) - part.inputs[0].rows_before(part.first);
     case Part::Kind::concatenate: {
       const std::uint64_t left = part.inputs[0].count();
       if (step <= left) return part.inputs[0].rows_before(step);

@@ -37,8 +37,8 @@ Result<void> by_runs(const Ask& ask, const BlockView& out, Scratch& scratch,
     } while (last < out.rows && together(next, target));
     const Scratch::Frame run_frame(scratch);
     const BlockView part = cut_rows(out, first, last - first, scratch);
-    auto done = inputs[target.input]->produce(
-        {target.turn, {positions + first, last - first}}, part, scratch);
+    auto done = inputs[target.input]->produce({target.turn, {positions + first, last - first}},
+                                              part, scratch);
     if (!done) return done;
     first = last;
   }
@@ -100,8 +100,7 @@ class RepeatStage final : public Stage {
   Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
     return by_runs(ask, out, scratch, inputs_, [&](std::uint64_t position) {
       const std::uint64_t round = position / size_;
-      return Target{0, {ask.turn.pass, ask.turn.round * rounds_ + round},
-                    position - round * size_};
+      return Target{0, {ask.turn.pass, ask.turn.round * rounds_ + round}, position - round * size_};
     });
   }
 

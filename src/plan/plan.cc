@@ -57,10 +57,18 @@ Plan::Plan(const Dataset& dataset, const PlanOptions& options) {
   data_ = std::make_shared<const PlanData>(dataset, options, seed);
 }
 
-const Dataset& Plan::dataset() const { return data_->dataset; }
-const Shares& Plan::shares() const { return data_->options.shares; }
-Cardinality Plan::steps() const { return cardinality(data_->geometry.steps()); }
-Digests Plan::digests() const { return data_->dataset.digests(); }
+const Dataset& Plan::dataset() const {
+  return data_->dataset;
+}
+const Shares& Plan::shares() const {
+  return data_->options.shares;
+}
+Cardinality Plan::steps() const {
+  return cardinality(data_->geometry.steps());
+}
+Digests Plan::digests() const {
+  return data_->dataset.digests();
+}
 
 std::optional<Cardinality> Plan::samples() const {
   constexpr std::uint64_t kWalkMax = 1 << 16;
@@ -69,7 +77,8 @@ std::optional<Cardinality> Plan::samples() const {
   // A shard of steps, or some of shuffled ones: which samples depends on the pass.
   if (steps.count() > kWalkMax) return std::nullopt;
   std::uint64_t total = 0;
-  for (std::uint64_t step = 0; step < steps.count(); ++step) total += steps.step({0, 0}, step).count;
+  for (std::uint64_t step = 0; step < steps.count(); ++step)
+    total += steps.step({0, 0}, step).count;
   return Cardinality::of(total);
 }
 

@@ -30,7 +30,8 @@ struct Program {
   std::vector<Chain> chains;  // by batch node
   ElementSpec spec;           // of a row of the batches
   bool random = false;        // some op needs to know occurrences
-  std::vector<std::string> notes;  // for the plan: what is unused, what differs from what one may think
+  std::vector<std::string>
+      notes;  // for the plan: what is unused, what differs from what one may think
 };
 
 struct CompileOptions {

@@ -19,8 +19,9 @@ struct Arguments {
     Json args = verb.source->arguments();
     if (args.empty()) {
       if (verb.source->name().empty())
-        throw ConfigError(fmt::format("{}: data in memory travels by name", verb.source->describe()),
-                          {}, "give it one: {.name = ...}");
+        throw ConfigError(
+            fmt::format("{}: data in memory travels by name", verb.source->describe()), {},
+            "give it one: {.name = ...}");
       args = {{"name", verb.source->name()}};
     }
     return args;
@@ -69,7 +70,8 @@ struct Arguments {
 Json node_json(const Node& node) {
   Json inputs = Json::array();
   for (const NodePtr& input : node.inputs) inputs.push_back(node_json(*input));
-  return {{"word", verb_word(node)}, {"args", std::visit(Arguments{}, node.verb)}, {"inputs", inputs}};
+  return {
+      {"word", verb_word(node)}, {"args", std::visit(Arguments{}, node.verb)}, {"inputs", inputs}};
 }
 
 /// Named sources and functions of some datasets.
@@ -114,7 +116,8 @@ class Builder {
  private:
   [[nodiscard]] Dataset source(const std::string& word, const Json& args) const {
     if (word == "range")
-      return Dataset::range(args.at("start").get<std::int64_t>(), args.at("stop").get<std::int64_t>(),
+      return Dataset::range(args.at("start").get<std::int64_t>(),
+                            args.at("stop").get<std::int64_t>(),
                             args.at("step").get<std::int64_t>());
     const auto name = args.at("name").get<std::string>();
     const auto found = having_.sources.find(name);
@@ -131,7 +134,8 @@ class Builder {
     return add_map(input, op, args.at("seed").get<std::uint64_t>());
   }
 
-  [[nodiscard]] Dataset verb(const Dataset& input, const std::string& word, const Json& args) const {
+  [[nodiscard]] Dataset verb(const Dataset& input, const std::string& word,
+                             const Json& args) const {
     const auto count = [&](const char* key) { return args.at(key).get<std::int64_t>(); };
     if (word == "batch") {
       BatchOptions options;
@@ -151,8 +155,8 @@ class Builder {
     if (word == "enumerate") return input.enumerate();
     if (word == "cache") return input.cache({args.at("bytes_max").get<std::uint64_t>()});
     if (word == "prefetch")
-      return input.prefetch({args.at("steps").get<std::uint64_t>(),
-                             args.at("bytes").get<std::uint64_t>()});
+      return input.prefetch(
+          {args.at("steps").get<std::uint64_t>(), args.at("bytes").get<std::uint64_t>()});
     if (word == "with_options") {
       Options options;
       options.name = args.at("name").get<std::string>();

@@ -85,9 +85,12 @@ class MapStage final : public Stage {
       auto made = op_->run_sample(read_row(in, row), context, row);
       if (!made) return std::move(made.failure());
       if (const auto wrong = write_row(out, row, *made))
-        return Failure{*wrong, {}, "the function must return the same structure, dtypes and shapes "
-                                   "for every sample; the first one decided what they are",
-                       nullptr, row};
+        return Failure{*wrong,
+                       {},
+                       "the function must return the same structure, dtypes and shapes "
+                       "for every sample; the first one decided what they are",
+                       nullptr,
+                       row};
     }
     return {};
   }

@@ -31,9 +31,12 @@ Result<void> take_apart(const Sample& made, const BlockView& out) {
   for (FieldSpec& field : wanted.fields)
     field.shape.insert(field.shape.begin(), static_cast<std::int64_t>(out.rows));
   if (const auto wrong = wanted.difference(made))
-    return Failure{*wrong, {}, "a function of whole batches keeps the rows of the batch as its "
-                               "first dimension; declare .spec when it changes a row",
-                   nullptr, 0};
+    return Failure{*wrong,
+                   {},
+                   "a function of whole batches keeps the rows of the batch as its "
+                   "first dimension; declare .spec when it changes a row",
+                   nullptr,
+                   0};
   for (std::size_t i = 0; i < out.columns.size(); ++i)
     if (const auto raw = made.leaves()[i].raw(); !raw.empty())
       std::memcpy(out.columns[i].data, raw.data(), raw.size());
@@ -70,8 +73,7 @@ Result<void> compute_rows(const Program& program, const Place& place, std::uint6
   BlockView rows = out;
   if (program.random && rows.identity.occurrence == nullptr)
     rows.identity.occurrence = scratch.array<std::uint64_t>(out.rows);
-  const std::uint64_t* const positions =
-      consecutive(place.first + first_row, out.rows, scratch);
+  const std::uint64_t* const positions = consecutive(place.first + first_row, out.rows, scratch);
   return program.chains[place.leaf].samples->produce({place.turn, {positions, out.rows}}, rows,
                                                      scratch);
 }
@@ -82,11 +84,12 @@ Result<void> compute_step(const Program& program, const Place& place,
   const Chain& chain = program.chains[place.leaf];
   auto block = std::make_unique<ScratchBlock>(chain.samples->spec(), place.count, scratch);
   const std::uint64_t* const positions = consecutive(place.first, place.count, scratch);
-  auto done = chain.samples->produce({place.turn, {positions, place.count}}, block->view(), scratch);
+  auto done =
+      chain.samples->produce({place.turn, {positions, place.count}}, block->view(), scratch);
   for (const WholeOp& step : chain.whole) {
     if (!done) return done;
-    auto next = std::make_unique<ScratchBlock>(step.spec, place.count, scratch,
-                                               block->view().identity);
+    auto next =
+        std::make_unique<ScratchBlock>(step.spec, place.count, scratch, block->view().identity);
     done = apply(step, block->view(), next->view());
     block = std::move(next);
   }

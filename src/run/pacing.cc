@@ -13,7 +13,9 @@ constexpr std::uint64_t kWindowMax = 4096;
 constexpr std::uint64_t kSpareMax = 8;
 constexpr std::size_t kDecisionsMax = 32;
 
-std::uint64_t divide_up(std::uint64_t amount, std::uint64_t by) { return (amount + by - 1) / by; }
+std::uint64_t divide_up(std::uint64_t amount, std::uint64_t by) {
+  return (amount + by - 1) / by;
+}
 
 }  // namespace
 
@@ -22,7 +24,8 @@ Pacing::Pacing(Limits limits)
       window_max_(std::clamp<std::uint64_t>(
           limits.bytes_max / std::max<std::uint64_t>(1, limits.step_bytes), 1, kWindowMax)),
       // Until a cost is known a step is split over all threads, for an early first batch.
-      task_rows_(std::max<std::uint64_t>(1, divide_up(limits.step_rows, 4ULL * std::max(1U, limits.threads)))) {
+      task_rows_(std::max<std::uint64_t>(
+          1, divide_up(limits.step_rows, 4ULL * std::max(1U, limits.threads)))) {
   decide(std::max<std::uint64_t>(limits_.steps_wished, limits_.threads + 1ULL), "start");
 }
 

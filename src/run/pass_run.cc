@@ -20,7 +20,9 @@ Scratch& thread_scratch() {
   return scratch;
 }
 
-std::uint64_t count_of(Nanoseconds time) { return static_cast<std::uint64_t>(time.count()); }
+std::uint64_t count_of(Nanoseconds time) {
+  return static_cast<std::uint64_t>(time.count());
+}
 
 }  // namespace
 
@@ -54,12 +56,12 @@ PassRun::PassRun(std::shared_ptr<const PlanData> plan, std::shared_ptr<const Bat
       clock_(settings.clock != nullptr ? *settings.clock : Clock::real()),
       opened_(start_.step),
       delivered_(start_.step),
-      pacing_({.threads = settings.threads,
-               .step_rows = std::max<std::uint64_t>(
-                   1, layout_->rows_max * plan_->options.shares.count),
-               .step_bytes = step_bytes_,
-               .bytes_max = settings.lookahead_bytes,
-               .steps_wished = settings.lookahead_steps}) {
+      pacing_(
+          {.threads = settings.threads,
+           .step_rows = std::max<std::uint64_t>(1, layout_->rows_max * plan_->options.shares.count),
+           .step_bytes = step_bytes_,
+           .bytes_max = settings.lookahead_bytes,
+           .steps_wished = settings.lookahead_steps}) {
   window_ = settings_.threads == 0 ? 1 : pacing_.window();
 }
 
@@ -264,8 +266,8 @@ bool PassRun::run_one() {
       finish(piece, std::move(done), complete);
       rows += piece.rows;
     }
-    trace::record({trace::Kind::block, trace_run_, static_cast<std::uint32_t>(rows),
-                   first_step, count_of(began), count_of(clock_.now())});
+    trace::record({trace::Kind::block, trace_run_, static_cast<std::uint32_t>(rows), first_step,
+                   count_of(began), count_of(clock_.now())});
     publish(complete, rows, began);
     return true;
   } catch (...) {
@@ -289,8 +291,7 @@ void PassRun::await_head() {
       if (!have) run_one();
     }
     Lock lock(mutex_);
-    if (stopped_)
-      throw CancelledError("the loader was stopped while a batch was awaited");
+    if (stopped_) throw CancelledError("the loader was stopped while a batch was awaited");
     if (broken_) std::rethrow_exception(broken_);
     if (flying_.empty() || !flying_.front()->ready) {
       if (settings_.threads == 0) continue;

@@ -12,38 +12,58 @@ namespace {
 
 std::size_t field_at(const ElementSpec& spec, std::string_view path) {
   const auto index = spec.find(path);
-  if (!index)
-    throw ConfigError(fmt::format("no field \"{}\" in a batch of {}", path, spec.text()));
+  if (!index) throw ConfigError(fmt::format("no field \"{}\" in a batch of {}", path, spec.text()));
   return *index;
 }
 
 }  // namespace
 
-std::size_t Batch::rows() const { return data_->facts().rows; }
-const ElementSpec& Batch::spec() const { return data_->layout().spec; }
-std::uint64_t Batch::epoch() const { return data_->facts().epoch; }
-std::uint64_t Batch::step() const { return data_->facts().step; }
-std::uint32_t Batch::share() const { return data_->facts().share; }
-std::uint64_t Batch::valid_count() const { return data_->facts().rows; }
-std::uint64_t Batch::global_valid() const { return data_->facts().step_rows; }
-std::size_t Batch::bytes() const { return data_->bytes(); }
-void Batch::set_fence(Fence fence) const { data_->set_fence(std::move(fence)); }
+std::size_t Batch::rows() const {
+  return data_->facts().rows;
+}
+const ElementSpec& Batch::spec() const {
+  return data_->layout().spec;
+}
+std::uint64_t Batch::epoch() const {
+  return data_->facts().epoch;
+}
+std::uint64_t Batch::step() const {
+  return data_->facts().step;
+}
+std::uint32_t Batch::share() const {
+  return data_->facts().share;
+}
+std::uint64_t Batch::valid_count() const {
+  return data_->facts().rows;
+}
+std::uint64_t Batch::global_valid() const {
+  return data_->facts().step_rows;
+}
+std::size_t Batch::bytes() const {
+  return data_->bytes();
+}
+void Batch::set_fence(Fence fence) const {
+  data_->set_fence(std::move(fence));
+}
 
 Tensor Batch::operator[](std::string_view path) const {
   const std::size_t index = field_at(spec(), path);
   const FieldSpec& field = spec().fields[index];
   const BatchLayout& layout = data_->layout();
   if (is_variable(field.dtype) || !shape_known(field.shape))
-    throw ConfigError(fmt::format("the rows of field \"{}\" ({}) differ in size", path, field.text()),
-                      {}, "use ragged(path) or row(i)");
+    throw ConfigError(
+        fmt::format("the rows of field \"{}\" ({}) differ in size", path, field.text()), {},
+        "use ragged(path) or row(i)");
   Shape shape{static_cast<std::int64_t>(rows())};
   shape.insert(shape.end(), field.shape.begin(), field.shape.end());
-  return Tensor::view(field.dtype, std::move(shape),
-                      {data_->at(layout.field_offset[index]), rows() * layout.field_row_bytes[index]},
-                      data_);
+  return Tensor::view(
+      field.dtype, std::move(shape),
+      {data_->at(layout.field_offset[index]), rows() * layout.field_row_bytes[index]}, data_);
 }
 
-Ragged Batch::ragged(std::string_view path) const { return data_->ragged(field_at(spec(), path)); }
+Ragged Batch::ragged(std::string_view path) const {
+  return data_->ragged(field_at(spec(), path));
+}
 
 Sample Batch::row(std::size_t index) const {
   if (index >= rows())
@@ -56,8 +76,8 @@ Sample Batch::row(std::size_t index) const {
       leaves.push_back(Tensor::view(field.dtype, field.shape, {start, size}, data_));
     } else if (is_variable(field.dtype)) {
       const Ragged all = data_->ragged(i);
-      const auto value = all.values.subspan(all.offsets[index],
-                                            all.offsets[index + 1] - all.offsets[index]);
+      const auto value =
+          all.values.subspan(all.offsets[index], all.offsets[index + 1] - all.offsets[index]);
       leaves.push_back(Tensor::view(field.dtype, {}, value, data_));
     } else {
       leaves.push_back(Tensor::copy(field.dtype, field.shape, {}));

@@ -86,8 +86,8 @@ void BatchData::gather() {
 Ragged BatchData::ragged(std::size_t field) const {
   const auto found = std::ranges::find(layout_->varying, field);
   if (found == layout_->varying.end())
-    throw ConfigError(fmt::format("field \"{}\" is dense: use [] for it",
-                                  layout_->spec.fields[field].path));
+    throw ConfigError(
+        fmt::format("field \"{}\" is dense: use [] for it", layout_->spec.fields[field].path));
   const Varying& packed = varying_[static_cast<std::size_t>(found - layout_->varying.begin())];
   return {packed.offsets, packed.values};
 }

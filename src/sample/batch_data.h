@@ -17,7 +17,7 @@ struct BatchLayout {
   BatchLayout(ElementSpec spec, std::size_t rows_max);
   ElementSpec spec;
   std::size_t rows_max;
-  std::vector<std::size_t> field_offset;  // of dense fields
+  std::vector<std::size_t> field_offset;     // of dense fields
   std::vector<std::size_t> field_row_bytes;  // 0 for varying fields
   std::vector<std::size_t> varying;          // indices of varying fields
   std::size_t sample_id_offset = 0;

@@ -11,15 +11,30 @@ struct Entry {
   std::string_view name;
   std::size_t size;
 };
-constexpr std::array<Entry, 15> kEntries{{{"bool", 1}, {"u8", 1}, {"u16", 2}, {"u32", 4},
-                                          {"u64", 8}, {"i8", 1}, {"i16", 2}, {"i32", 4},
-                                          {"i64", 8}, {"f16", 2}, {"bf16", 2}, {"f32", 4},
-                                          {"f64", 8}, {"bytes", 0}, {"string", 0}}};
+constexpr std::array<Entry, 15> kEntries{{{"bool", 1},
+                                          {"u8", 1},
+                                          {"u16", 2},
+                                          {"u32", 4},
+                                          {"u64", 8},
+                                          {"i8", 1},
+                                          {"i16", 2},
+                                          {"i32", 4},
+                                          {"i64", 8},
+                                          {"f16", 2},
+                                          {"bf16", 2},
+                                          {"f32", 4},
+                                          {"f64", 8},
+                                          {"bytes", 0},
+                                          {"string", 0}}};
 
 }  // namespace
 
-std::size_t dtype_size(Dtype dtype) { return kEntries[static_cast<std::size_t>(dtype)].size; }
-std::string_view dtype_name(Dtype dtype) { return kEntries[static_cast<std::size_t>(dtype)].name; }
+std::size_t dtype_size(Dtype dtype) {
+  return kEntries[static_cast<std::size_t>(dtype)].size;
+}
+std::string_view dtype_name(Dtype dtype) {
+  return kEntries[static_cast<std::size_t>(dtype)].name;
+}
 
 Half::Half(float value) {
   const auto word = std::bit_cast<std::uint32_t>(value);
@@ -42,8 +57,7 @@ Half::operator float() const {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16;
   const std::uint32_t exponent = (bits >> 10) & 0x1fU;
   const std::uint32_t fraction = bits & 0x3ffU;
-  if (exponent == 0x1fU)
-    return std::bit_cast<float>(sign | 0x7f800000U | (fraction << 13));
+  if (exponent == 0x1fU) return std::bit_cast<float>(sign | 0x7f800000U | (fraction << 13));
   if (exponent == 0) {
     const float magnitude = static_cast<float>(fraction) * 0x1.0p-24F;
     return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));

@@ -14,7 +14,9 @@ struct RowStore::Chunk {
   std::unique_ptr<ScratchBlock> rows;
 };
 
-void RowStore::ChunkFree::operator()(Chunk* chunk) const { delete chunk; }
+void RowStore::ChunkFree::operator()(Chunk* chunk) const {
+  delete chunk;
+}
 
 std::vector<std::uint32_t> RowStore::get(std::span<const std::uint64_t> numbers,
                                          const BlockView& out) {

@@ -10,8 +10,7 @@ namespace penstock {
 
 const Column& Block::find(std::string_view path, Dtype wanted) const {
   const auto index = view_.spec->find(path);
-  if (!index)
-    throw ConfigError(fmt::format("no field \"{}\" in {}", path, view_.spec->text()));
+  if (!index) throw ConfigError(fmt::format("no field \"{}\" in {}", path, view_.spec->text()));
   const FieldSpec& field = view_.spec->fields[*index];
   if (field.dtype != wanted || !view_.columns[*index].dense())
     throw ConfigError(fmt::format("field \"{}\" is {}, asked for a dense column of {}", path,
@@ -56,8 +55,8 @@ std::optional<std::string> write_row(const BlockView& block, std::size_t row,
   return std::nullopt;
 }
 
-void copy_rows(const BlockView& from, std::size_t from_row, const BlockView& to,
-               std::size_t to_row, std::size_t rows) {
+void copy_rows(const BlockView& from, std::size_t from_row, const BlockView& to, std::size_t to_row,
+               std::size_t rows) {
   for (std::size_t i = 0; i < from.columns.size(); ++i) {
     const Column& source = from.columns[i];
     const Column& target = to.columns[i];

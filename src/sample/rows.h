@@ -25,8 +25,8 @@ Sample read_row(const BlockView& block, std::size_t row);
 [[nodiscard]] std::optional<std::string> write_row(const BlockView& block, std::size_t row,
                                                    const Sample& sample);
 /// Copies rows and their identity. Both blocks have the same spec.
-void copy_rows(const BlockView& from, std::size_t from_row, const BlockView& to,
-               std::size_t to_row, std::size_t rows);
+void copy_rows(const BlockView& from, std::size_t from_row, const BlockView& to, std::size_t to_row,
+               std::size_t rows);
 /// Rows [first, first + rows) of `block`; the columns live in `scratch`.
 BlockView cut_rows(const BlockView& block, std::size_t first, std::size_t rows, Scratch& scratch);
 

@@ -58,7 +58,9 @@ std::string Structure::text(const std::vector<std::string>& leaves) const {
   return render(*this, leaves, next);
 }
 
-Sample::Sample(Tensor tensor) { leaves_.push_back(std::move(tensor)); }
+Sample::Sample(Tensor tensor) {
+  leaves_.push_back(std::move(tensor));
+}
 
 Sample Sample::dict(std::vector<std::pair<std::string, Sample>> items) {
   std::ranges::sort(items, {}, [](const auto& item) { return item.first; });
@@ -99,8 +101,8 @@ const Tensor& Sample::operator[](std::string_view path) const {
   const auto paths = structure_.paths();
   for (std::size_t i = 0; i < leaves_.size(); ++i)
     if (paths[i] == path) return leaves_[i];
-  throw ConfigError(fmt::format("no field \"{}\"; there are: \"{}\"", path,
-                                fmt::join(paths, "\", \"")));
+  throw ConfigError(
+      fmt::format("no field \"{}\"; there are: \"{}\"", path, fmt::join(paths, "\", \"")));
 }
 
 }  // namespace penstock

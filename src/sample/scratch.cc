@@ -23,10 +23,9 @@ std::byte* Scratch::allocate(std::size_t bytes) {
   }
   if (chunk_ == chunks_.size()) {
     const std::size_t chunk_size = std::max(size, kChunkBytes);
-    chunks_.push_back(
-        {std::unique_ptr<std::byte, Free>(
-             static_cast<std::byte*>(::operator new(chunk_size, std::align_val_t(kAlign)))),
-         chunk_size});
+    chunks_.push_back({std::unique_ptr<std::byte, Free>(static_cast<std::byte*>(
+                           ::operator new(chunk_size, std::align_val_t(kAlign)))),
+                       chunk_size});
     used_ = 0;
   }
   std::byte* const data = chunks_[chunk_].data.get() + used_;

@@ -16,8 +16,8 @@ constexpr std::align_val_t kAlign{64};
 class HeapAllocator final : public Allocator {
  public:
   std::byte* allocate(std::size_t bytes) override {
-    void* data = PENSTOCK_FAULT("slab.allocate") ? nullptr
-                                                 : ::operator new(bytes, kAlign, std::nothrow);
+    void* data =
+        PENSTOCK_FAULT("slab.allocate") ? nullptr : ::operator new(bytes, kAlign, std::nothrow);
     if (data == nullptr)
       throw ResourceError(fmt::format("no memory for a batch of {} bytes", bytes), {},
                           "use a smaller batch, or less look-ahead");

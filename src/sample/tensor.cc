@@ -71,7 +71,9 @@ Tensor Tensor::view(Dtype dtype, Shape shape, std::span<const std::byte> data,
   return tensor;
 }
 
-Tensor Tensor::kept() const { return owner_ ? *this : copy(dtype_, shape_, raw()); }
+Tensor Tensor::kept() const {
+  return owner_ ? *this : copy(dtype_, shape_, raw());
+}
 
 void Tensor::expect_dtype(Dtype wanted) const {
   if (wanted != dtype_)
@@ -81,8 +83,8 @@ void Tensor::expect_dtype(Dtype wanted) const {
 
 void Tensor::expect_scalar() const {
   if (size_ != dtype_size(dtype_))
-    throw ConfigError(fmt::format("item() needs one value, the tensor's shape is {}",
-                                  shape_text(shape_)));
+    throw ConfigError(
+        fmt::format("item() needs one value, the tensor's shape is {}", shape_text(shape_)));
 }
 
 }  // namespace penstock

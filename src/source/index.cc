@@ -31,11 +31,18 @@ class Index final : public Source {
     for (std::size_t row = 0; row < numbers.size(); ++row) {
       try {
         if (const auto wrong = write_row(out, row, fn_.run(numbers[row])))
-          return Failure{*wrong, {}, "from_index must return the same structure, dtypes and shapes "
-                                     "for every index", nullptr, row};
+          return Failure{*wrong,
+                         {},
+                         "from_index must return the same structure, dtypes and shapes "
+                         "for every index",
+                         nullptr,
+                         row};
       } catch (const std::exception& error) {
-        return Failure{fmt::format("the function threw: {}", error.what()), {}, {},
-                       std::current_exception(), row};
+        return Failure{fmt::format("the function threw: {}", error.what()),
+                       {},
+                       {},
+                       std::current_exception(),
+                       row};
       } catch (...) {
         return Failure{"the function threw", {}, {}, std::current_exception(), row};
       }

@@ -17,8 +17,8 @@ class Range final : public Source {
     // Unsigned, so that the whole of i64 is a range too.
     const auto low = static_cast<std::uint64_t>(step_ > 0 ? start_ : stop_);
     const auto high = static_cast<std::uint64_t>(step_ > 0 ? stop_ : start_);
-    const auto stride = step_ > 0 ? static_cast<std::uint64_t>(step_)
-                                  : ~static_cast<std::uint64_t>(step_) + 1;
+    const auto stride =
+        step_ > 0 ? static_cast<std::uint64_t>(step_) : ~static_cast<std::uint64_t>(step_) + 1;
     return (high - low - 1) / stride + 1;
   }
   [[nodiscard]] const ElementSpec& spec() const override { return spec_; }

@@ -37,9 +37,9 @@ class Tensors final : public Source {
       const auto rows = static_cast<std::uint64_t>(field.shape.front());
       if (&field == spec_.fields.data()) size_ = rows;
       if (rows != size_)
-        throw ConfigError(fmt::format(
-            "from_tensor_slices: field \"{}\" has {} rows, field \"{}\" has {}", field.path, rows,
-            spec_.fields.front().path, size_));
+        throw ConfigError(
+            fmt::format("from_tensor_slices: field \"{}\" has {} rows, field \"{}\" has {}",
+                        field.path, rows, spec_.fields.front().path, size_));
       field.shape.erase(field.shape.begin());
     }
   }

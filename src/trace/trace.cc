@@ -68,7 +68,9 @@ struct Borrowed {
 
 }  // namespace
 
-std::uint32_t new_run() { return next_run.fetch_add(1); }
+std::uint32_t new_run() {
+  return next_run.fetch_add(1);
+}
 
 void record(const Event& event) {
   thread_local Borrowed mine;
@@ -100,7 +102,8 @@ std::vector<Event> events_of(std::uint32_t run) {
       if (before != 0 && whole && event.run == (run & 0xffffffU)) found.emplace_back(before, event);
     }
   }
-  std::ranges::sort(found, {}, [](const auto& entry) { return std::pair(entry.second.end, entry.first); });
+  std::ranges::sort(found, {},
+                    [](const auto& entry) { return std::pair(entry.second.end, entry.first); });
   std::vector<Event> events;
   for (const auto& [sequence, event] : found) events.push_back(event);
   return events;

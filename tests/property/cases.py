@@ -87,7 +87,7 @@ class Maker:
         if op == "slices":
             node = {"op": "slices", "rows": size, "salt": salt}
         elif op == "pairs":
-            node = {"op": "pairs", "size": size, "salt": salt}
+            node = {"op": "pairs", "size": size, "salt": salt, "declared": self.chance(0.6)}
         else:
             op = self.rng.choices(["range", "index", "tensors"], [50, 44, 6])[0]
             node = {"op": op, "size": size, "salt": salt}
@@ -188,7 +188,8 @@ class Maker:
         return part.over(part.sizes, op="shuffle", seed=self.seed(), reshuffle=reshuffle)
 
     def cache(self, part: Part) -> Part | None:
-        return None if part.whole else part.over(part.sizes, op="cache")
+        fits = not part.whole and (not part.batched or rows_stay(part.node))
+        return part.over(part.sizes, op="cache") if fits else None
 
     def prefetch(self, part: Part) -> Part:
         return part.over(part.sizes, op="prefetch", steps=self.rng.randint(1, 5))
@@ -206,7 +207,7 @@ class Maker:
 
     # Maps, and the way through steps and back.
 
-    def map(self, part: Part) -> Part:
+    def map(self, part: Part) -> Part | None:
         single = part.shape == ("int",)
         if part.batched:
             return self.rowwise(part) if single and self.chance(0.5) else self.whole(part)
@@ -219,16 +220,22 @@ class Maker:
         # 3 * 2**61 leaves a quarter of all draws to be drawn again.
         range_ = self.rng.choice([1, 2, 10, 1_000, 2**32, 3 * 2**61, I64_MAX])
         spec = {"form": form, "fn": "random", "seed": self.seed(), "range": range_}
-        return part.over(part.sizes, op="map", **spec)
+        return part.over(part.sizes, op="map", **spec, **self.declared(part, form))
+
+    def declared(self, part: Part, form: str) -> dict:
+        """Whether a function of samples comes with the spec of its result."""
+        return {"declared": is_known(part.node) and self.chance(0.6)} if form == "sample" else {}
 
     def affine(self, part: Part, form: str) -> Part:
         spec = {"form": form, "fn": "affine", "a": self.number(), "b": self.number()}
-        return part.over(part.sizes, op="map", **spec)
+        return part.over(part.sizes, op="map", **spec, **self.declared(part, form))
 
     def rowwise(self, part: Part) -> Part | None:
         return self.affine(part, "typed") if part.shape == ("int",) else None
 
-    def whole(self, part: Part) -> Part:
+    def whole(self, part: Part) -> Part | None:
+        if not is_known(part.node) or "slices" in str(part.shape):
+            return None  # strings have no batch tensor
         return replace(part.over(part.sizes, op="map", form="whole", a=self.number()), whole=True)
 
     def unbatch(self, part: Part, depth: int) -> Part:
@@ -239,9 +246,9 @@ class Maker:
     def replay(self, part: Part, depth: int) -> Part:
         """Rounds below a cache, rounds above it, and draws that must tell them all apart."""
         through_steps = self.chance(0.3)
+        part = self.grow(part, 1, {"repeat": 50, "concatenate": 25, "endless": 25}, depth)
         if through_steps:
             part = self.batched(part, depth + 1)
-        part = self.grow(part, 1, {"repeat": 50, "concatenate": 25, "endless": 25}, depth)
         part = self.grow(part.over(part.sizes, op="cache"), 1, {"repeat": 80, "endless": 20}, depth)
         if through_steps:
             part = replace(part.over([1] * sum(part.sizes), op="unbatch"), batched=False)
@@ -359,6 +366,22 @@ def make_case(seed: int) -> dict:
         case = Maker(rng).case()
         if case is not None:
             return case
+
+
+def rows_stay(node: dict) -> bool:
+    """True when nothing reorders or counts the steps since their batch, so that a cache may follow."""
+    while node["op"] in ("map", "cache", "prefetch"):
+        node = node["input"]
+    return node["op"] == "batch"
+
+
+def is_known(node: dict) -> bool:
+    """True when the spec of the elements is known before anything runs."""
+    if not node.get("declared", True):
+        return False
+    if node.get("declared"):
+        return True
+    return all(map(is_known, node.get("inputs", [node["input"]] if "input" in node else [])))
 
 
 # What a case exercises.

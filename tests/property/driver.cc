@@ -45,10 +45,10 @@ Dataset slices(std::int64_t rows, std::int64_t salt) {
     for (const std::int64_t value : {i, i + 1, i + salt}) v.push_back(static_cast<float>(value));
     x.push_back(i * 7 + salt);
   }
-  const Dataset dense = Dataset::from_tensor_slices(
-      Sample::dict({{"v", Tensor::of(std::span<const float>(v), {rows, 3})}, {"x", Tensor::of(x)}}));
-  const ElementSpec spec = ElementSpec::dict(
-      {{"s", Dtype::bytes, {}}, {"v", Dtype::f32, {3}}, {"x", Dtype::i64, {}}});
+  const Dataset dense = Dataset::from_tensor_slices(Sample::dict(
+      {{"v", Tensor::of(std::span<const float>(v), {rows, 3})}, {"x", Tensor::of(x)}}));
+  const ElementSpec spec =
+      ElementSpec::dict({{"s", Dtype::bytes, {}}, {"v", Dtype::f32, {3}}, {"x", Dtype::i64, {}}});
   return dense.map(
       [salt](const Sample& in) {
         const std::int64_t i = (in["x"].item<std::int64_t>() - salt) / 7;
@@ -76,12 +76,18 @@ class Builder {
                                  });
     }
     if (op == "pairs") {
+      SourceOptions options;
+      const ElementSpec leaf = ElementSpec::single(Dtype::i64);
+      if (node.at("declared"))
+        options.spec = ElementSpec::tuple({leaf, ElementSpec::dict({{"k", Dtype::i64, {}}})});
       return Dataset::from_index(
-          static_cast<std::uint64_t>(number("size")), [salt = number("salt")](std::uint64_t i) {
+          static_cast<std::uint64_t>(number("size")),
+          [salt = number("salt")](std::uint64_t i) {
             const auto x = static_cast<std::int64_t>(i);
-            return Sample::tuple({Tensor::scalar(x - salt),
-                                  Sample::dict({{"k", Tensor::scalar(x * x)}})});
-          });
+            return Sample::tuple(
+                {Tensor::scalar(x - salt), Sample::dict({{"k", Tensor::scalar(x * x)}})});
+          },
+          options);
     }
     if (op == "zip") {
       std::vector<Dataset> parts;
@@ -121,6 +127,8 @@ class Builder {
   static Dataset map(const Dataset& in, const Json& node) {
     const std::string form = node.at("form");
     const auto number = [&](const char* key) { return node.at(key).get<std::int64_t>(); };
+    MapOptions options;
+    if (node.value("declared", false)) options.spec = in.element_spec();
     if (form == "whole") {
       return in.map([a = number("a")](const Sample& batch) {
         const std::int64_t rows = batch.leaves().front().shape().front();
@@ -140,12 +148,14 @@ class Builder {
             },
             {.spec = ElementSpec::single(Dtype::i64)});
       }
-      return in.map([a, b](const Sample& s) {
-        return on_integers(s, [&](std::int64_t x) { return wrap_affine(x, a, b); });
-      });
+      return in.map(
+          [a, b](const Sample& s) {
+            return on_integers(s, [&](std::int64_t x) { return wrap_affine(x, a, b); });
+          },
+          options);
     }
     const auto range = static_cast<std::uint64_t>(number("range"));
-    const MapOptions options{.seed = node.at("seed").get<std::uint64_t>()};
+    options.seed = node.at("seed").get<std::uint64_t>();
     const auto add = [range](std::int64_t x, Rng& rng) {
       return wrap_affine(x, 1, static_cast<std::int64_t>(rng.integer(range)));
     };
@@ -163,7 +173,8 @@ class Builder {
 Json value_json(const Tensor& leaf) {
   if (is_variable(leaf.dtype())) {
     std::string hex;
-    for (const std::byte byte : leaf.raw()) hex += fmt::format("{:02x}", static_cast<unsigned>(byte));
+    for (const std::byte byte : leaf.raw())
+      hex += fmt::format("{:02x}", static_cast<unsigned>(byte));
     return hex;
   }
   const auto numbers = [&]<typename T>(T) -> Json {
@@ -178,6 +189,8 @@ Json value_json(const Tensor& leaf) {
 Json share_json(const Batch& batch) {
   Json fields = Json::object();
   const auto paths = batch.spec().structure.paths();
+  if (!batch.spec().fields.empty())
+    for (const std::string& path : paths) fields[path] = Json::array();
   for (std::size_t row = 0; row < batch.rows(); ++row) {
     const Sample sample = batch.row(row);
     for (std::size_t i = 0; i < paths.size(); ++i)
@@ -236,15 +249,18 @@ Json run_session(const Json& session, const Dataset& dataset, std::uint64_t epoc
   for (const Loader& loader : loaders)
     if (loader.state() != now) throw InternalError("ranks are at different states");
   return {{"steps", steps},
-          {"state", {{"epoch", now.epoch}, {"step", now.step}, {"position", now.position},
-                     {"bytes", state.size()}}}};
+          {"state",
+           {{"epoch", now.epoch},
+            {"step", now.step},
+            {"position", now.position},
+            {"bytes", state.size()}}}};
 }
 
 Json answer(const Json& request) {
   if (request.contains("order")) {
     const Json& order = request["order"];
-    const Permutation permutation(order.at("size"), {order.at("seed"), order.at("pass"),
-                                                     order.at("round")});
+    const Permutation permutation(order.at("size"),
+                                  {order.at("seed"), order.at("pass"), order.at("round")});
     std::vector<std::uint64_t> positions(permutation.size());
     for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = i;
     permutation.apply(positions);
