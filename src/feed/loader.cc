@@ -167,7 +167,7 @@ class Iterator::Impl {
   std::uint64_t step_ = 0;
   Geometry geometry_;  // of this epoch
   std::shared_ptr<const BatchLayout> layout_;
-  std::shared_ptr<SlabRing> ring_;
+  std::shared_ptr<BatchRing> ring_;
   std::shared_ptr<Pool> pool_;
   std::shared_ptr<PassRun> run_;
   std::uint32_t last_trace_run_ = 0;
@@ -206,8 +206,8 @@ void Iterator::Impl::start_run() {
     constexpr std::uint64_t kSpareMin = 64ULL << 20;
     const std::uint64_t spare =
         std::max<std::uint64_t>(kSpareMin, 4 * layout_->bytes * plan_.shares().count);
-    ring_ = std::make_shared<SlabRing>(options_.allocator ? options_.allocator : Allocator::heap(),
-                                       spare);
+    ring_ = std::make_shared<BatchRing>(options_.allocator ? options_.allocator : Allocator::heap(),
+                                        spare);
   }
   RunSettings settings;
   settings.dataset = name_;

@@ -24,8 +24,8 @@ KeptSample compute_row(const PlanData& plan, const Place& place, std::uint64_t r
 std::shared_ptr<BatchData> compute_once(const PlanData& plan, const RowsWanted& wanted,
                                         const ElementSpec& spec) {
   const auto layout = std::make_shared<BatchLayout>(spec, wanted.facts.rows);
-  const auto ring = std::make_shared<SlabRing>(Allocator::heap(), 0);
-  auto data = std::make_shared<BatchData>(layout, ring, wanted.facts);
+  auto data = std::make_shared<BatchData>(layout, Slab(Allocator::heap(), layout->bytes));
+  data->begin(wanted.facts);
   Scratch scratch;
   Result<void> done;
   if (is_whole(plan.program, wanted.place)) {

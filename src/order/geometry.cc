@@ -9,6 +9,7 @@ namespace penstock {
 
 Geometry::Geometry(Steps steps) : steps_(std::move(steps)), single_(steps_.single()) {
   segments_ = {{0, 0, single_ ? single_->groups.batch : 1}};
+  total_ = count_steps();
 }
 
 Geometry::Geometry(Steps steps, std::vector<Segment> earlier, Segment here)
@@ -62,7 +63,7 @@ std::uint64_t Geometry::steps_from(const Segment& segment) const {
   return rest.steps() + (single_->rounds - round - 1) * whole.steps();
 }
 
-std::uint64_t Geometry::steps() const {
+std::uint64_t Geometry::count_steps() const {
   if (!elastic()) return steps_.count();
   const std::uint64_t left = steps_from(segments_.back());
   return left == kEndless ? kEndless : segments_.back().step + left;

@@ -29,7 +29,7 @@ class Geometry {
 
   [[nodiscard]] bool elastic() const { return single_.has_value(); }
   /// Number of steps of the pass, or kEndless.
-  [[nodiscard]] std::uint64_t steps() const;
+  [[nodiscard]] std::uint64_t steps() const { return total_; }
   [[nodiscard]] Place step(std::uint64_t pass, std::uint64_t step) const;
   /// Position before `step`; the end of the pass is `span()`.
   [[nodiscard]] std::uint64_t position(std::uint64_t step) const;
@@ -38,6 +38,7 @@ class Geometry {
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
 
  private:
+  [[nodiscard]] std::uint64_t count_steps() const;
   [[nodiscard]] std::uint64_t steps_from(const Segment& segment) const;
   [[nodiscard]] const Segment& segment_of(std::uint64_t step) const;
   struct Spot {
@@ -50,6 +51,7 @@ class Geometry {
   Steps steps_;
   std::optional<Steps::Single> single_;
   std::vector<Segment> segments_;
+  std::uint64_t total_ = 0;
 };
 
 }  // namespace penstock

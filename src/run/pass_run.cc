@@ -44,7 +44,7 @@ struct PassRun::Flying {
 };
 
 PassRun::PassRun(std::shared_ptr<const PlanData> plan, std::shared_ptr<const BatchLayout> layout,
-                 std::shared_ptr<SlabRing> ring, RunStart start, const RunSettings& settings)
+                 std::shared_ptr<BatchRing> ring, RunStart start, const RunSettings& settings)
     : plan_(std::move(plan)),
       layout_(std::move(layout)),
       ring_(std::move(ring)),
@@ -99,21 +99,15 @@ bool PassRun::open_step() {
   const std::uint64_t step = opened_.load(std::memory_order_relaxed);
   if (step >= end_ || in_flight() >= window_.load(std::memory_order_relaxed)) return false;
   if (!ByteBudget::process().take(step_bytes_, in_flight() == 0)) return false;
-  auto flying = std::make_unique<Flying>();
-  flying->bytes = step_bytes_;
+  std::unique_ptr<Flying> flying;
+  if (spare_.empty()) {
+    flying = std::make_unique<Flying>();
+  } else {
+    flying = std::move(spare_.back());
+    spare_.pop_back();
+  }
   try {
-    flying->step = step;
-    flying->place = start_.geometry.step(start_.pass, step);
-    flying->whole = is_whole(plan_->program, flying->place);
-    const Shares& shares = plan_->options.shares;
-    const Cut cut{flying->place.count, shares.total};
-    for (std::uint32_t share = shares.first; share < shares.first + shares.count; ++share) {
-      flying->shares.push_back(std::make_shared<BatchData>(
-          layout_, ring_,
-          ShareFacts{start_.pass, step, share, shares.total, cut.size(share), cut.rows}));
-      flying->first_row.push_back(cut.first(share));
-      flying->rows_here += cut.size(share);
-    }
+    fill(*flying, step);
   } catch (...) {
     ByteBudget::process().give_back(step_bytes_);
     throw;
@@ -128,6 +122,24 @@ bool PassRun::open_step() {
   flying_.push_back(std::move(flying));
   opened_.store(step + 1, std::memory_order_relaxed);
   return true;
+}
+
+void PassRun::fill(Flying& flying, std::uint64_t step) {
+  flying.step = step;
+  flying.place = start_.geometry.step(start_.pass, step);
+  flying.whole = is_whole(plan_->program, flying.place);
+  flying.shares.clear();
+  flying.first_row.clear();
+  flying.rows_here = flying.kept_rows = 0;
+  flying.bytes = step_bytes_;
+  const Shares& shares = plan_->options.shares;
+  const Cut cut{flying.place.count, shares.total};
+  for (std::uint32_t share = shares.first; share < shares.first + shares.count; ++share) {
+    const ShareFacts facts{start_.pass, step, share, shares.total, cut.size(share), cut.rows};
+    flying.shares.push_back(ring_->acquire(layout_, facts));
+    flying.first_row.push_back(cut.first(share));
+    flying.rows_here += cut.size(share);
+  }
 }
 
 void PassRun::deliver_kept(Flying& flying) {
@@ -304,6 +316,8 @@ void PassRun::await_head() {
       head_ready_.wait(mutex_);
       continue;
     }
+    for (auto& spent : spent_) spare_.push_back(std::move(spent));
+    spent_.clear();
     while (!flying_.empty() && flying_.front()->ready) {
       handed_.push_back(std::move(flying_.front()));
       flying_.pop_front();
@@ -321,8 +335,8 @@ void PassRun::await_head() {
                    count_of(clock_.now())});
 }
 
-StepBatches PassRun::deliver(std::unique_ptr<Flying> flying) {
-  ByteBudget::process().give_back(flying->bytes);
+StepBatches PassRun::deliver(Flying& flying) {
+  ByteBudget::process().give_back(flying.bytes);
   const std::uint64_t delivered = delivered_.fetch_add(1) + 1;
   // Wake the pool once there is room for some steps, not for each one.
   if (starved_.load() && pool_ != nullptr) {
@@ -334,31 +348,31 @@ StepBatches PassRun::deliver(std::unique_ptr<Flying> flying) {
     }
   }
   {
-    Lock lock(flying->mutex);
-    if (flying->failure) {
-      Failure failure = std::move(*flying->failure);
+    Lock lock(flying.mutex);
+    if (flying.failure) {
+      Failure failure = std::move(*flying.failure);
       failure.where.dataset = settings_.dataset;
       failure.where.epoch = start_.pass;
-      failure.where.step = flying->step;
-      failure.where.position = start_.geometry.position(flying->step);
+      failure.where.step = flying.step;
+      failure.where.position = start_.geometry.position(flying.step);
       failure.raise();
     }
   }
   const auto now = count_of(clock_.now());
-  trace::record({trace::Kind::delivered, trace_run_, static_cast<std::uint32_t>(flying->rows_here),
-                 flying->step, now, now});
+  trace::record({trace::Kind::delivered, trace_run_, static_cast<std::uint32_t>(flying.rows_here),
+                 flying.step, now, now});
   StepBatches batches;
-  batches.reserve(flying->shares.size());
-  for (auto& share : flying->shares) batches.emplace_back(std::move(share));
+  batches.reserve(flying.shares.size());
+  for (auto& share : flying.shares) batches.emplace_back(std::move(share));
   return batches;
 }
 
 std::optional<StepBatches> PassRun::next() {
   if (delivered_.load() >= end_) return std::nullopt;
   if (handed_.empty()) await_head();
-  auto flying = std::move(handed_.front());
+  spent_.push_back(std::move(handed_.front()));
   handed_.pop_front();
-  return deliver(std::move(flying));
+  return deliver(*spent_.back());
 }
 
 }  // namespace penstock

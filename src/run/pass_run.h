@@ -17,7 +17,6 @@
 #include "run/budget.h"
 #include "run/pacing.h"
 #include "sample/batch_data.h"
-#include "sample/slab.h"
 
 namespace penstock {
 
@@ -50,7 +49,7 @@ using StepBatches = std::vector<Batch>;
 class PassRun final : public Work {
  public:
   PassRun(std::shared_ptr<const PlanData> plan, std::shared_ptr<const BatchLayout> layout,
-          std::shared_ptr<SlabRing> ring, RunStart start, const RunSettings& settings);
+          std::shared_ptr<BatchRing> ring, RunStart start, const RunSettings& settings);
   ~PassRun() override;
 
   /// The next step, or nothing after the last. Throws SampleError (the step is not delivered),
@@ -79,11 +78,12 @@ class PassRun final : public Work {
 
   bool claim(std::vector<Piece>& pieces) PENSTOCK_REQUIRES(mutex_);
   bool open_step() PENSTOCK_REQUIRES(mutex_);
+  void fill(Flying& flying, std::uint64_t step);
   void deliver_kept(Flying& flying);
   Result<void> compute(const Piece& piece);
   void finish(const Piece& piece, Result<void> done, std::vector<Flying*>& complete);
   void publish(const std::vector<Flying*>& complete, std::uint64_t rows, Nanoseconds began);
-  StepBatches deliver(std::unique_ptr<Flying> flying);
+  StepBatches deliver(Flying& flying);
   void await_head();
   [[nodiscard]] std::uint64_t in_flight() const {
     return opened_.load(std::memory_order_relaxed) - delivered_.load();
@@ -92,7 +92,7 @@ class PassRun final : public Work {
   // Fixed after construction
   const std::shared_ptr<const PlanData> plan_;
   const std::shared_ptr<const BatchLayout> layout_;
-  const std::shared_ptr<SlabRing> ring_;
+  const std::shared_ptr<BatchRing> ring_;
   const RunStart start_;
   const RunSettings settings_;
   const std::uint64_t end_;  // first step that does not exist
@@ -109,10 +109,12 @@ class PassRun final : public Work {
 
   // The consumer's own
   std::deque<std::unique_ptr<Flying>> handed_;
+  std::vector<std::unique_ptr<Flying>> spent_;  // to be used again
 
   mutable Mutex mutex_;
   Condition head_ready_;
   std::deque<std::unique_ptr<Flying>> flying_ PENSTOCK_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Flying>> spare_ PENSTOCK_GUARDED_BY(mutex_);
   std::size_t claim_step_ PENSTOCK_GUARDED_BY(mutex_) = 0;  // index in flying_
   std::size_t claim_share_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   std::uint64_t claim_row_ PENSTOCK_GUARDED_BY(mutex_) = 0;

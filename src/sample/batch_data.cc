@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "penstock/error.h"
 #include "sample/rows.h"
 
@@ -35,33 +36,31 @@ BatchLayout::BatchLayout(ElementSpec fields, std::size_t rows)
   bytes = std::max(bytes, kAlign);
 }
 
-BatchData::BatchData(std::shared_ptr<const BatchLayout> layout, std::shared_ptr<SlabRing> ring,
-                     ShareFacts facts)
-    : layout_(std::move(layout)),
-      ring_(std::move(ring)),
-      facts_(facts),
-      slab_(ring_->acquire(layout_->bytes)),
-      tensors_(layout_->varying.size() * facts.rows) {
+BatchData::BatchData(std::shared_ptr<const BatchLayout> layout, Slab slab)
+    : layout_(std::move(layout)), slab_(std::move(slab)) {
   const std::size_t fields = layout_->spec.fields.size();
   columns_.resize(fields);
   for (std::size_t i = 0; i < fields; ++i) {
     columns_[i].data = at(layout_->field_offset[i]);
     columns_[i].row_bytes = layout_->field_row_bytes[i];
   }
-  for (std::size_t i = 0; i < layout_->varying.size(); ++i)
-    columns_[layout_->varying[i]].tensors = tensors_.data() + i * facts_.rows;
-  view_.rows = facts_.rows;
   view_.spec = &layout_->spec;
   view_.columns = columns_;
   view_.identity.sample_id = reinterpret_cast<std::uint64_t*>(at(layout_->sample_id_offset));
-  std::memset(at(layout_->valid_offset), 1, facts_.rows);
-  auto* const weight = reinterpret_cast<float*>(at(layout_->weight_offset));
-  std::fill_n(weight, facts_.rows, 1.0F);
+  // Every row is a sample and weighs 1, in every use.
+  std::memset(at(layout_->valid_offset), 1, layout_->rows_max);
+  std::fill_n(reinterpret_cast<float*>(at(layout_->weight_offset)), layout_->rows_max, 1.0F);
 }
 
-BatchData::~BatchData() {
-  Lock lock(mutex_);
-  ring_->release(std::move(slab_), std::move(fence_));
+void BatchData::begin(const ShareFacts& facts) {
+  PENSTOCK_CHECK_LE(facts.rows, layout_->rows_max);
+  facts_ = facts;
+  view_.rows = facts.rows;
+  varying_.clear();
+  varying_bytes_ = 0;
+  tensors_.resize(layout_->varying.size() * facts.rows);
+  for (std::size_t i = 0; i < layout_->varying.size(); ++i)
+    columns_[layout_->varying[i]].tensors = tensors_.data() + i * facts.rows;
 }
 
 void BatchData::gather() {
@@ -95,6 +94,48 @@ Ragged BatchData::ragged(std::size_t field) const {
 void BatchData::set_fence(Fence fence) const {
   Lock lock(mutex_);
   fence_ = std::move(fence);
+}
+
+bool BatchData::fence_passed() const {
+  Lock lock(mutex_);
+  if (fence_ && !fence_()) return false;
+  fence_ = nullptr;
+  return true;
+}
+
+std::shared_ptr<BatchData> BatchRing::acquire(const std::shared_ptr<const BatchLayout>& layout,
+                                              const ShareFacts& facts) {
+  std::unique_ptr<BatchData> batch;
+  {
+    Lock lock(mutex_);
+    // The latest back is the warmest in cache.
+    for (std::size_t i = spare_.size(); i-- > 0 && !batch;) {
+      if (&spare_[i]->layout() != layout.get() || !spare_[i]->fence_passed()) continue;
+      batch = std::move(spare_[i]);
+      spare_.erase(spare_.begin() + static_cast<std::ptrdiff_t>(i));
+      spare_bytes_ -= layout->bytes;
+    }
+  }
+  if (!batch) batch = std::make_unique<BatchData>(layout, Slab(allocator_, layout->bytes));
+  batch->begin(facts);
+  return {batch.release(), [ring = shared_from_this()](BatchData* data) {
+            ring->release(std::unique_ptr<BatchData>(data));
+          }};
+}
+
+void BatchRing::release(std::unique_ptr<BatchData> batch) {
+  const std::size_t bytes = batch->layout().bytes;
+  // What a device still reads must stay, even when there are enough.
+  const bool busy = !batch->fence_passed();
+  Lock lock(mutex_);
+  if (!busy && spare_bytes_ + bytes > spare_bytes_max_) return;
+  spare_bytes_ += bytes;
+  spare_.push_back(std::move(batch));
+}
+
+std::size_t BatchRing::spare_bytes() const {
+  Lock lock(mutex_);
+  return spare_bytes_;
 }
 
 }  // namespace penstock

@@ -1,5 +1,6 @@
 #pragma once
-// What stands behind a Batch: a slab with its layout, and who the rows are.
+// What stands behind a Batch: a slab with its layout, and who the rows are. Used again when nobody
+// looks at it any more.
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +15,7 @@ namespace penstock {
 
 /// Where the fields of a batch of up to `rows_max` rows lie in its slab; every part starts on 64.
 struct BatchLayout {
-  BatchLayout(ElementSpec spec, std::size_t rows_max);
+  BatchLayout(ElementSpec fields, std::size_t rows);
   ElementSpec spec;
   std::size_t rows_max;
   std::vector<std::size_t> field_offset;     // of dense fields
@@ -38,10 +39,10 @@ struct ShareFacts {
 
 class BatchData {
  public:
-  BatchData(std::shared_ptr<const BatchLayout> layout, std::shared_ptr<SlabRing> ring,
-            ShareFacts facts);
-  ~BatchData();
+  BatchData(std::shared_ptr<const BatchLayout> layout, Slab slab);
 
+  /// Makes it the batch of `facts`, to be filled.
+  void begin(const ShareFacts& facts);
   /// The rows to be filled. Varying fields go to `tensors` and become (offsets, values) in
   /// `gather`.
   [[nodiscard]] const BlockView& rows() const { return view_; }
@@ -54,6 +55,8 @@ class BatchData {
   [[nodiscard]] Ragged ragged(std::size_t field) const;
   [[nodiscard]] std::size_t bytes() const { return slab_.bytes() + varying_bytes_; }
   void set_fence(Fence fence) const;
+  /// True when nothing reads the slab any more.
+  [[nodiscard]] bool fence_passed() const;
 
  private:
   struct Varying {
@@ -61,9 +64,8 @@ class BatchData {
     std::vector<std::byte> values;
   };
   const std::shared_ptr<const BatchLayout> layout_;
-  const std::shared_ptr<SlabRing> ring_;
-  const ShareFacts facts_;
   Slab slab_;
+  ShareFacts facts_;
   BlockView view_;
   std::vector<Column> columns_;
   std::vector<Tensor> tensors_;
@@ -71,6 +73,28 @@ class BatchData {
   std::size_t varying_bytes_ = 0;
   mutable Mutex mutex_;
   mutable Fence fence_ PENSTOCK_GUARDED_BY(mutex_);
+};
+
+/// Gives out batches and takes them back when their last owner lets go. Thread-safe. A consumer
+/// that keeps its batches gets new slabs; at most `spare_bytes_max` wait here.
+class BatchRing : public std::enable_shared_from_this<BatchRing> {
+ public:
+  BatchRing(std::shared_ptr<Allocator> allocator, std::size_t spare_bytes_max)
+      : allocator_(std::move(allocator)), spare_bytes_max_(spare_bytes_max) {}
+
+  /// A batch of that layout for `facts`, whose slab nobody reads.
+  std::shared_ptr<BatchData> acquire(const std::shared_ptr<const BatchLayout>& layout,
+                                     const ShareFacts& facts);
+  [[nodiscard]] std::size_t spare_bytes() const;
+
+ private:
+  void release(std::unique_ptr<BatchData> batch);
+
+  const std::shared_ptr<Allocator> allocator_;
+  const std::size_t spare_bytes_max_;
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<BatchData>> spare_ PENSTOCK_GUARDED_BY(mutex_);
+  std::size_t spare_bytes_ PENSTOCK_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace penstock

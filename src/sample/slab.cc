@@ -46,33 +46,4 @@ void Slab::swap(Slab& other) noexcept {
   std::swap(bytes_, other.bytes_);
 }
 
-Slab SlabRing::acquire(std::size_t bytes) {
-  {
-    Lock lock(mutex_);
-    // The latest back is the warmest in cache.
-    for (std::size_t i = spare_.size(); i-- > 0;) {
-      if (spare_[i].slab.bytes() != bytes) continue;
-      if (spare_[i].fence && !spare_[i].fence()) continue;
-      Slab slab = std::move(spare_[i].slab);
-      spare_.erase(spare_.begin() + static_cast<std::ptrdiff_t>(i));
-      spare_bytes_ -= bytes;
-      return slab;
-    }
-  }
-  return Slab(allocator_, bytes);
-}
-
-void SlabRing::release(Slab slab, Fence fence) {
-  Lock lock(mutex_);
-  // A slab with a fence must outlive its reader, so it is kept even when there are enough.
-  if (!fence && spare_bytes_ + slab.bytes() > spare_bytes_max_) return;
-  spare_bytes_ += slab.bytes();
-  spare_.push_back({std::move(slab), std::move(fence)});
-}
-
-std::size_t SlabRing::spare_bytes() const {
-  Lock lock(mutex_);
-  return spare_bytes_;
-}
-
 }  // namespace penstock

@@ -1,0 +1,79 @@
+# The command menu. `make demo` and `make test` set up all they need on a fresh Debian 12 machine.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+CASES ?= 1000
+SEED ?= 1
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+PACKAGES := g++ cmake ninja-build ccache mold python3 python3-venv libfmt-dev nlohmann-json3-dev \
+            libgtest-dev libgmock-dev libcli11-dev clang-19 clang-tidy-19 clang-format-19 \
+            libclang-rt-19-dev
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
+
+help:  ## this menu
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+.PHONY: help setup demo test check build asan tsan property long mutants check-limits bench lint \
+        tidy format docs clean
+.NOTPARALLEL:
+
+setup:
+	@dpkg -s $(PACKAGES) >/dev/null 2>&1 || \
+	  ($(SUDO) apt-get update -qq && \
+	   DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq --no-install-recommends $(PACKAGES))
+
+demo: setup  ## the engine at work: an uneven dataset, planned, run over 4 shares, and proved
+	@cmake --preset release >/dev/null && cmake --build --preset release -- --quiet
+	@build/release/bin/penstock demo
+
+build: setup
+	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet
+
+test: check asan tsan property docs check-limits  ## every test
+	@echo "make test: all passed"
+
+check: setup lint build  ## fast: lint, dev build, unit tests
+	ctest --preset dev -j 2
+
+asan: setup  ## all C++ tests under AddressSanitizer and UBSan
+	cmake --preset asan >/dev/null && cmake --build --preset asan -- --quiet
+	ctest --preset asan -j 2
+
+tsan: setup  ## everything with threads under ThreadSanitizer, with injected yields
+	cmake --preset tsan >/dev/null && cmake --build --preset tsan -- --quiet
+	ctest --preset tsan -j 2 -R 'Pool|Clock|Trace|Ring|RowStore|PassRun|Loader|Iterator|Fault'
+	python3 tests/property/run.py --driver build/tsan/tests/property_driver --cases 150 --seed 7 --jobs 2
+
+property: build  ## random pipelines against the reference model (CASES=1000 SEED=1)
+	python3 tests/property/run.py --driver build/dev/tests/property_driver --cases $(CASES) --seed $(SEED) --jobs 2
+
+long: build  ## the long versions: 100,000 cases of the property test, every position of more pipelines
+	$(MAKE) property CASES=100000
+	PENSTOCK_LONG=1 ctest --preset dev -j 2
+
+mutants: setup  ## one-line bugs that the property test must name
+	python3 tests/mutants/run.py
+
+check-limits: setup  ## limits in seconds and megabytes (SLACK=3 in CI)
+	@cmake --preset bench >/dev/null && cmake --build --preset bench -- --quiet
+	build/bench/bench/limits --slack $(or $(SLACK),$(if $(CI),3,1))
+
+bench: setup  ## ratios to NumPy and to bare threads, medians of 7 interleaved rounds
+	@cmake --preset bench >/dev/null && cmake --build --preset bench -- --quiet
+	@[ -x .venv/bin/python ] || python3 -m venv .venv
+	@.venv/bin/python -c 'import numpy' 2>/dev/null || .venv/bin/pip install -q 'numpy>=2,<3'
+	.venv/bin/python bench/engine/run.py --bench build/bench/bench/engine_bench
+
+lint: setup  ## format, layers and house rules
+	tools/lint.sh
+
+tidy: setup  ## lint, and clang-tidy over everything
+	tools/lint.sh full
+
+format: setup
+	clang-format-19 -i $$(git ls-files '*.cc' '*.h')
+
+docs: build  ## every code block of README and docs, executed
+	python3 tools/doc_blocks.py --build build/dev
+
+clean:
+	rm -rf build

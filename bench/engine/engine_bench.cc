@@ -1,0 +1,130 @@
+// One measurement of the engine in one process: engine_bench WORKLOAD THREADS. Prints one JSON line
+// with the steady rate (first batch to last of one epoch). bench/engine/run.py compares them.
+#include <fmt/core.h>
+#include <penstock/penstock.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/thread.h"
+#include "order/permutation.h"
+
+namespace {
+
+namespace ps = penstock;
+using Seconds = std::chrono::duration<double>;
+using Clock = std::chrono::steady_clock;
+
+struct Measured {
+  std::uint64_t items = 0;
+  double seconds = 0;
+  double first_batch = 0;
+  double check = 0;
+};
+
+/// Reads one value of every 4 KB, as the peers' harness does, so that no page stays untouched.
+double touch(const ps::Batch& batch) {
+  double sum = 0;
+  for (const ps::FieldSpec& field : batch.spec().fields) {
+    const auto bytes = batch[field.path].raw();
+    for (std::size_t i = 0; i < bytes.size(); i += 4096) sum += static_cast<double>(bytes[i]);
+  }
+  return sum;
+}
+
+Measured measure(const ps::Dataset& dataset, unsigned threads) {
+  const auto start = Clock::now();
+  ps::Loader loader(dataset, {.threads = threads});
+  Measured result;
+  result.check = touch(*loader.next());
+  const auto first = Clock::now();
+  result.first_batch = Seconds(first - start).count();
+  while (const auto batch = loader.next()) {
+    result.check += touch(*batch);
+    result.items += batch->rows();
+  }
+  result.seconds = Seconds(Clock::now() - first).count();
+  return result;
+}
+
+Measured tiny(unsigned threads) {
+  return measure(ps::Dataset::range(5'000'000)
+                     .map([](std::int64_t x) { return x * 2 + 1; })
+                     .shuffle({.seed = 1})
+                     .batch(256),
+                 threads);
+}
+
+Measured rows(unsigned threads) {
+  constexpr std::int64_t kRows = 1'000'000;
+  std::vector<float> values(kRows * 128);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 977);
+  const auto tensor = ps::Tensor::of(std::span<const float>(values), {kRows, 128});
+  values = {};
+  return measure(ps::Dataset::from_tensor_slices(tensor).shuffle({.seed = 1}).batch(1024), threads);
+}
+
+void spin(std::chrono::microseconds duration) {
+  const auto end = Clock::now() + duration;
+  while (Clock::now() < end) {
+  }
+}
+constexpr std::uint64_t kSpins = 40'000;
+
+Measured overhead(unsigned threads) {
+  return measure(ps::Dataset::range(kSpins)
+                     .map([](std::int64_t x) {
+                       spin(std::chrono::microseconds(100));
+                       return x;
+                     })
+                     .batch(64),
+                 threads);
+}
+
+/// The same spins on bare threads.
+Measured bare_spins(unsigned threads) {
+  const auto start = Clock::now();
+  {
+    std::vector<ps::Thread> bare;
+    for (unsigned t = 0; t < threads; ++t)
+      bare.emplace_back("spin", [threads] {
+        for (std::uint64_t i = 0; i < kSpins / threads; ++i) spin(std::chrono::microseconds(100));
+      });
+  }
+  return {kSpins, Seconds(Clock::now() - start).count(), 0, 0};
+}
+
+Measured permutation(unsigned) {
+  const ps::Permutation order(5'000'000, {1, 0, 0});
+  std::vector<std::uint64_t> block(256);
+  Measured result;
+  const auto start = Clock::now();
+  for (std::uint64_t first = 0; first + block.size() <= order.size(); first += block.size()) {
+    for (std::size_t i = 0; i < block.size(); ++i) block[i] = first + i;
+    order.apply(block);
+    result.check += static_cast<double>(block[0]);
+    result.items += block.size();
+  }
+  result.seconds = Seconds(Clock::now() - start).count();
+  return result;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::map<std::string, std::function<Measured(unsigned)>> workloads{
+      {"tiny", tiny},         {"rows", rows},
+      {"overhead", overhead}, {"bare", bare_spins},
+      {"permutation", permutation}};
+  if (argc != 3 || !workloads.contains(argv[1])) {
+    fmt::print(stderr, "usage: engine_bench tiny|rows|overhead|bare|permutation THREADS\n");
+    return 2;
+  }
+  const Measured result = workloads.at(argv[1])(static_cast<unsigned>(std::atoi(argv[2])));
+  fmt::print("{{\"items\": {}, \"seconds\": {:.6f}, \"first_batch_s\": {:.6f}, \"check\": {}}}\n",
+             result.items, result.seconds, result.first_batch, result.check);
+}
