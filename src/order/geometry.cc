@@ -17,14 +17,11 @@ Geometry::Geometry(Steps steps, std::vector<Segment> earlier, Segment here)
   PENSTOCK_CHECK(elastic());
   // A segment that delivered nothing, or goes on as the one before, leaves no trace.
   std::erase_if(segments_, [&](const Segment& segment) { return segment.step >= here.step; });
-  if (segments_.empty()) {
-    segments_.push_back(here);
-    return;
-  }
-  const Segment& last = segments_.back();
-  const bool goes_on =
-      last.batch == here.batch && (here.position >= span() || position(here.step) == here.position);
+  if (!segments_.empty()) total_ = count_steps();
+  const bool goes_on = !segments_.empty() && segments_.back().batch == here.batch &&
+                       position(here.step) == here.position;
   if (!goes_on) segments_.push_back(here);
+  total_ = count_steps();
 }
 
 const Segment& Geometry::segment_of(std::uint64_t step) const {
