@@ -37,11 +37,14 @@ class Sample {
   static Sample assemble(Structure structure, std::vector<Tensor> leaves);
 
   [[nodiscard]] const Structure& structure() const { return structure_; }
-  [[nodiscard]] const std::vector<Tensor>& leaves() const { return leaves_; }
+  [[nodiscard]] const std::vector<Tensor>& leaves() const& { return leaves_; }
+  [[nodiscard]] std::vector<Tensor> leaves() && { return std::move(leaves_); }
   /// The tensor at `path`; throws ConfigError naming the paths there are.
-  [[nodiscard]] const Tensor& operator[](std::string_view path) const;
+  [[nodiscard]] const Tensor& operator[](std::string_view path) const&;
+  [[nodiscard]] Tensor operator[](std::string_view path) && { return std::as_const(*this)[path]; }
   /// The only tensor of a sample without structure.
-  [[nodiscard]] const Tensor& tensor() const { return (*this)[""]; }
+  [[nodiscard]] const Tensor& tensor() const& { return (*this)[""]; }
+  [[nodiscard]] Tensor tensor() && { return std::as_const(*this)[""]; }
 
  private:
   Structure structure_;

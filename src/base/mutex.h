@@ -2,6 +2,7 @@
 // A mutex that clang's thread-safety analysis understands. One class, one mutex; callers never see
 // the lock.
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -44,6 +45,12 @@ class Condition {
   void wait(Mutex& mutex) PENSTOCK_REQUIRES(mutex) {
     std::unique_lock<std::mutex> held(mutex.mutex_, std::adopt_lock);
     condition_.wait(held);
+    held.release();
+  }
+  /// As `wait`, but returns after `duration` at the latest.
+  void wait_for(Mutex& mutex, std::chrono::nanoseconds duration) PENSTOCK_REQUIRES(mutex) {
+    std::unique_lock<std::mutex> held(mutex.mutex_, std::adopt_lock);
+    condition_.wait_for(held, duration);
     held.release();
   }
   void notify_one() { condition_.notify_one(); }

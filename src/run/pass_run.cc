@@ -40,7 +40,7 @@ struct PassRun::Flying {
 
   Mutex mutex;
   std::optional<Failure> failure PENSTOCK_GUARDED_BY(mutex);
-  bool ready = false;  // guarded by the run's mutex
+  std::atomic<bool> ready{false};  // all rows are there; nobody but the consumer touches it now
 };
 
 PassRun::PassRun(std::shared_ptr<const PlanData> plan, std::shared_ptr<const BatchLayout> layout,
@@ -114,9 +114,10 @@ bool PassRun::open_step() {
   }
   flying->missing = flying->rows_here;
   deliver_kept(*flying);
-  flying->ready = flying->missing == 0;
-  if (flying->ready) {
+  flying->ready = false;
+  if (flying->missing == 0) {
     for (const auto& share : flying->shares) share->gather();
+    flying->ready = true;
     head_ready_.notify_one();
   }
   flying_.push_back(std::move(flying));
@@ -223,7 +224,7 @@ Result<void> PassRun::compute(const Piece& piece) {
   return {};
 }
 
-void PassRun::finish(const Piece& piece, Result<void> done, std::vector<Flying*>& complete) {
+void PassRun::finish(const Piece& piece, Result<void> done, Nanoseconds began) {
   Flying& flying = *piece.step;
   if (!done) {
     // Of several failures in a step the one of its first row is told, whoever was faster.
@@ -231,33 +232,21 @@ void PassRun::finish(const Piece& piece, Result<void> done, std::vector<Flying*>
     if (!flying.failure || done.failure().row < flying.failure->row)
       flying.failure = std::move(done.failure());
   }
-  if (flying.missing.fetch_sub(piece.rows) == piece.rows) {
-    bool whole = false;
-    {
-      Lock lock(flying.mutex);
-      whole = !flying.failure.has_value();
-    }
-    if (whole)
-      for (const auto& share : flying.shares) share->gather();
-    complete.push_back(&flying);
+  if (flying.missing.fetch_sub(piece.rows) != piece.rows) return;
+  bool whole = false;
+  {
+    Lock lock(flying.mutex);
+    whole = !flying.failure.has_value();
   }
-}
-
-void PassRun::publish(const std::vector<Flying*>& complete, std::uint64_t rows, Nanoseconds began) {
-  const Nanoseconds ended = clock_.now();
-  for (const Flying* flying : complete)
-    trace::record({trace::Kind::ready, trace_run_, static_cast<std::uint32_t>(flying->rows_here),
-                   flying->step, count_of(began), count_of(ended)});
-  Lock lock(mutex_);
-  for (Flying* flying : complete) flying->ready = true;
-  pacing_.measured(rows, count_of(ended - began));
-  if (settings_.threads > 0) window_.store(pacing_.window(), std::memory_order_relaxed);
-  if (!flying_.empty() && flying_.front()->ready) head_ready_.notify_one();
+  if (whole)
+    for (const auto& share : flying.shares) share->gather();
+  trace::record({trace::Kind::ready, trace_run_, static_cast<std::uint32_t>(flying.rows_here),
+                 flying.step, count_of(began), count_of(clock_.now())});
+  flying.ready = true;
 }
 
 bool PassRun::run_one() {
   std::vector<Piece> pieces;
-  std::vector<Flying*> complete;
   try {
     {
       Lock lock(mutex_);
@@ -275,12 +264,15 @@ bool PassRun::run_one() {
     for (const Piece& piece : pieces) {
       PENSTOCK_SCHEDULE();
       auto done = compute(piece);
-      finish(piece, std::move(done), complete);
+      finish(piece, std::move(done), began);
       rows += piece.rows;
     }
     trace::record({trace::Kind::block, trace_run_, static_cast<std::uint32_t>(rows), first_step,
                    count_of(began), count_of(clock_.now())});
-    publish(complete, rows, began);
+    Lock lock(mutex_);
+    pacing_.measured(rows, count_of(clock_.now() - began));
+    if (settings_.threads > 0) window_.store(pacing_.window(), std::memory_order_relaxed);
+    if (consumer_waits_ && !flying_.empty() && flying_.front()->ready) head_ready_.notify_one();
     return true;
   } catch (...) {
     Lock lock(mutex_);
@@ -291,6 +283,8 @@ bool PassRun::run_one() {
 }
 
 void PassRun::await_head() {
+  constexpr Nanoseconds kLookAgainMax = std::chrono::milliseconds(50);
+  Nanoseconds look_again = std::chrono::microseconds(200);
   bool waited = false;
   Nanoseconds began{0};
   while (true) {
@@ -313,7 +307,12 @@ void PassRun::await_head() {
         pacing_.consumer_waited();
         window_.store(pacing_.window(), std::memory_order_relaxed);
       }
-      head_ready_.wait(mutex_);
+      // A task tells us at its end, which saves a wake-up for each small step; but a step that is
+      // complete must not wait for the slow sample that came after it, so we look ourselves too.
+      consumer_waits_ = true;
+      head_ready_.wait_for(mutex_, look_again);
+      consumer_waits_ = false;
+      look_again = std::min(2 * look_again, kLookAgainMax);
       continue;
     }
     for (auto& spent : spent_) spare_.push_back(std::move(spent));

@@ -81,8 +81,7 @@ class PassRun final : public Work {
   void fill(Flying& flying, std::uint64_t step);
   void deliver_kept(Flying& flying);
   Result<void> compute(const Piece& piece);
-  void finish(const Piece& piece, Result<void> done, std::vector<Flying*>& complete);
-  void publish(const std::vector<Flying*>& complete, std::uint64_t rows, Nanoseconds began);
+  void finish(const Piece& piece, Result<void> done, Nanoseconds began);
   StepBatches deliver(Flying& flying);
   void await_head();
   [[nodiscard]] std::uint64_t in_flight() const {
@@ -119,6 +118,7 @@ class PassRun final : public Work {
   std::size_t claim_share_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   std::uint64_t claim_row_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   Pacing pacing_ PENSTOCK_GUARDED_BY(mutex_);
+  bool consumer_waits_ PENSTOCK_GUARDED_BY(mutex_) = false;
   bool stopped_ PENSTOCK_GUARDED_BY(mutex_) = false;
   std::exception_ptr broken_ PENSTOCK_GUARDED_BY(mutex_);  // a fault of ours or of the machine
 };

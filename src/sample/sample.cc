@@ -97,7 +97,7 @@ Sample Sample::assemble(Structure structure, std::vector<Tensor> leaves) {
   return sample;
 }
 
-const Tensor& Sample::operator[](std::string_view path) const {
+const Tensor& Sample::operator[](std::string_view path) const& {
   const auto paths = structure_.paths();
   for (std::size_t i = 0; i < leaves_.size(); ++i)
     if (paths[i] == path) return leaves_[i];

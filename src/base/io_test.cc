@@ -1,0 +1,77 @@
+#include "base/io.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+namespace penstock {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string text_of(const Bytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+class IoTest : public testing::Test {
+ protected:
+  IoTest() { std::ofstream(path_, std::ios::binary) << "0123456789"; }
+  ~IoTest() override { std::remove(path_.c_str()); }
+
+  const std::string path_ = testing::TempDir() + "penstock_io_" +
+                            testing::UnitTest::GetInstance()->current_test_info()->name();
+  Io& io_ = Io::real();
+};
+
+TEST_F(IoTest, ReadsExactlyTheAskedBytes) {
+  const auto middle = io_.read(path_, 3, 4);
+  ASSERT_TRUE(middle) << middle.failure().message;
+  EXPECT_EQ(text_of(*middle), "3456");
+  const auto nothing = io_.read(path_, 10, 0);
+  ASSERT_TRUE(nothing);
+  EXPECT_TRUE((*nothing).empty());
+}
+
+TEST_F(IoTest, AFileThatEndsBeforeIsAFailureThatSaysWhere) {
+  const auto cut = io_.read(path_, 6, 5);
+  ASSERT_FALSE(cut);
+  EXPECT_THAT(cut.failure().message, AllOf(HasSubstr(path_), HasSubstr("byte 10")));
+  EXPECT_FALSE(io_.read(path_, 11, 1).ok());
+}
+
+TEST_F(IoTest, ALengthBeyondAllMemoryIsAFailureToo) {
+  EXPECT_FALSE(io_.read(path_, 0, std::uint64_t{1} << 62).ok());
+  EXPECT_FALSE(io_.read(path_, 0, UINT64_MAX).ok());
+  EXPECT_FALSE(io_.read(path_, UINT64_MAX, 1).ok());
+}
+
+TEST_F(IoTest, AMissingFileAndAFolderAreFailuresThatNameThePath) {
+  for (const std::string& path : {path_ + "_missing", testing::TempDir()}) {
+    const auto bytes = io_.read(path, 0, 1);
+    ASSERT_FALSE(bytes);
+    EXPECT_THAT(bytes.failure().message, HasSubstr(path));
+    const auto text = io_.read_text(path);
+    ASSERT_FALSE(text);
+    EXPECT_THAT(text.failure().message, HasSubstr(path));
+  }
+}
+
+TEST_F(IoTest, ReadTextTakesTheWholeFileWhateverItsSizeClaims) {
+  std::string large(10'000, 'x');
+  large += '\0';
+  std::ofstream(path_, std::ios::binary) << large;
+  const auto text = io_.read_text(path_);
+  ASSERT_TRUE(text);
+  EXPECT_EQ(*text, large);
+  const auto process = io_.read_text("/proc/self/status");
+  ASSERT_TRUE(process);
+  EXPECT_THAT(*process, HasSubstr("Threads:"));
+}
+
+}  // namespace
+}  // namespace penstock

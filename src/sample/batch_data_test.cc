@@ -1,0 +1,184 @@
+#include "sample/batch_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "penstock/error.h"
+#include "sample/rows.h"
+
+namespace penstock {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+
+const ElementSpec& mixed_spec() {
+  static const ElementSpec spec = ElementSpec::dict({{"flag", Dtype::boolean, {}},
+                                                     {"none", Dtype::f32, {0}},
+                                                     {"text", Dtype::string, {}},
+                                                     {"x", Dtype::i32, {3}}});
+  return spec;
+}
+
+std::shared_ptr<const BatchLayout> layout_of(std::size_t rows) {
+  return std::make_shared<BatchLayout>(ElementSpec::single(Dtype::u64), rows);
+}
+
+std::shared_ptr<BatchRing> ring_of(std::size_t spare_bytes_max) {
+  return std::make_shared<BatchRing>(Allocator::heap(), spare_bytes_max);
+}
+
+TEST(BatchLayoutTest, PartsStartOn64AndDoNotOverlap) {
+  for (const std::size_t rows : {0, 1, 5, 64, 1000}) {
+    const BatchLayout layout(mixed_spec(), rows);
+    std::vector<std::pair<std::size_t, std::size_t>> parts{{layout.sample_id_offset, rows * 8},
+                                                           {layout.valid_offset, rows},
+                                                           {layout.weight_offset, rows * 4}};
+    for (std::size_t i = 0; i < layout.field_offset.size(); ++i)
+      parts.emplace_back(layout.field_offset[i], rows * layout.field_row_bytes[i]);
+    std::ranges::sort(parts);
+    std::size_t end = 0;
+    for (const auto& [offset, bytes] : parts) {
+      EXPECT_EQ(offset % 64, 0U);
+      EXPECT_GE(offset, end);
+      end = offset + bytes;
+    }
+    EXPECT_GE(layout.bytes, end);
+    EXPECT_GT(layout.bytes, 0U);
+    EXPECT_THAT(layout.field_row_bytes, ElementsAre(1, 0, 0, 12));
+    EXPECT_THAT(layout.varying, ElementsAre(2));
+  }
+}
+
+TEST(BatchDataTest, GatherPacksVaryingFieldsAsOffsetsAndValues) {
+  const auto layout = std::make_shared<BatchLayout>(mixed_spec(), 3);
+  const auto batch = ring_of(0)->acquire(layout, {.rows = 3, .step_rows = 3});
+  const std::vector<std::string> texts{"penstock", "", "x"};
+  for (std::size_t row = 0; row < 3; ++row)
+    ASSERT_EQ(write_row(batch->rows(), row,
+                        Sample::dict({{"flag", Tensor::scalar(true)},
+                                      {"none", Tensor::of(std::vector<float>{})},
+                                      {"text", Tensor::bytes(texts[row], Dtype::string)},
+                                      {"x", Tensor::of(std::vector<std::int32_t>{1, 2, 3})}})),
+              std::nullopt);
+  batch->gather();
+  const Ragged ragged = batch->ragged(2);
+  EXPECT_THAT(ragged.offsets, ElementsAre(0, 8, 8, 9));
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(ragged.values.data()), 9), "penstockx");
+  EXPECT_EQ(batch->bytes(), layout->bytes + 9 + 4 * sizeof(std::uint64_t));
+  EXPECT_THROW(static_cast<void>(batch->ragged(3)), ConfigError);
+}
+
+TEST(BatchDataTest, ABatchWithoutRowsIsWhole) {
+  const auto layout = std::make_shared<BatchLayout>(mixed_spec(), 3);
+  const auto batch = ring_of(0)->acquire(layout, {.rows = 0, .step_rows = 2});
+  batch->gather();
+  EXPECT_EQ(batch->rows().rows, 0U);
+  EXPECT_THAT(batch->ragged(2).offsets, ElementsAre(0));
+}
+
+TEST(BatchDataTest, MoreRowsThanTheLayoutHoldsAreRefused) {
+  EXPECT_THROW(ring_of(0)->acquire(layout_of(3), {.rows = 4, .step_rows = 4}), InternalError);
+}
+
+TEST(BatchRingTest, ABatchThatNobodyHoldsIsUsedAgain) {
+  const auto layout = layout_of(4);
+  const auto ring = ring_of(SIZE_MAX);
+  auto batch = ring->acquire(layout, {.step = 1, .rows = 4, .step_rows = 4});
+  const BatchData* const first = batch.get();
+  const auto other = ring->acquire(layout, {.step = 2, .rows = 4, .step_rows = 4});
+  EXPECT_NE(other.get(), first);
+  batch.reset();
+  EXPECT_EQ(ring->spare_bytes(), layout->bytes);
+  batch = ring->acquire(layout, {.step = 3, .rows = 2, .step_rows = 2});
+  EXPECT_EQ(batch.get(), first);
+  EXPECT_EQ(batch->facts().step, 3U);
+  EXPECT_EQ(batch->rows().rows, 2U);
+  EXPECT_EQ(ring->spare_bytes(), 0U);
+}
+
+TEST(BatchRingTest, NothingOfTheBatchBeforeIsLeftInAReusedOne) {
+  const auto layout = std::make_shared<BatchLayout>(ElementSpec::single(Dtype::bytes), 2);
+  const auto ring = ring_of(SIZE_MAX);
+  auto batch = ring->acquire(layout, {.rows = 2, .step_rows = 2});
+  for (std::size_t row = 0; row < 2; ++row)
+    ASSERT_FALSE(write_row(batch->rows(), row, Tensor::bytes("before")));
+  batch->gather();
+  batch.reset();
+  // A step that fails is never gathered.
+  batch = ring->acquire(layout, {.rows = 2, .step_rows = 2});
+  ASSERT_FALSE(write_row(batch->rows(), 0, Tensor::bytes("failed")));
+  batch.reset();
+  batch = ring->acquire(layout, {.rows = 1, .step_rows = 1});
+  ASSERT_FALSE(write_row(batch->rows(), 0, Tensor::bytes("after")));
+  batch->gather();
+  EXPECT_THAT(batch->ragged(0).offsets, ElementsAre(0, 5));
+  EXPECT_EQ(batch->bytes(), layout->bytes + 5 + 2 * sizeof(std::uint64_t));
+}
+
+TEST(BatchRingTest, AFenceHoldsBackReuseUntilItPasses) {
+  const auto layout = layout_of(4);
+  const auto ring = ring_of(SIZE_MAX);
+  std::atomic<bool> passed = false;
+  auto batch = ring->acquire(layout, {.rows = 4, .step_rows = 4});
+  const BatchData* const first = batch.get();
+  batch->set_fence([&] { return passed.load(); });
+  batch.reset();
+  EXPECT_NE(ring->acquire(layout, {.rows = 4, .step_rows = 4}).get(), first);
+  // Of the two that wait now only the one without a fence may be taken.
+  batch = ring->acquire(layout, {.rows = 4, .step_rows = 4});
+  EXPECT_NE(batch.get(), first);
+  passed = true;
+  auto again = ring->acquire(layout, {.rows = 4, .step_rows = 4});
+  EXPECT_EQ(again.get(), first);
+  // The fence was for one use.
+  passed = false;
+  again.reset();
+  EXPECT_EQ(ring->acquire(layout, {.rows = 4, .step_rows = 4}).get(), first);
+}
+
+TEST(BatchRingTest, NoMoreThanTheLimitWaitsButWhatADeviceReadsStays) {
+  const auto layout = layout_of(4);
+  const auto ring = ring_of(2 * layout->bytes);
+  std::vector<std::shared_ptr<BatchData>> held;
+  for (int i = 0; i < 5; ++i) held.push_back(ring->acquire(layout, {.rows = 4, .step_rows = 4}));
+  held.clear();
+  EXPECT_EQ(ring->spare_bytes(), 2 * layout->bytes);
+  for (int i = 0; i < 3; ++i) {
+    held.push_back(ring->acquire(layout, {.rows = 4, .step_rows = 4}));
+    held.back()->set_fence([] { return false; });
+  }
+  held.clear();
+  EXPECT_EQ(ring->spare_bytes(), 3 * layout->bytes);
+}
+
+TEST(BatchRingTest, ABatchOfAnotherLayoutIsNotUsedAgain) {
+  const auto layout = layout_of(4);
+  const auto ring = ring_of(SIZE_MAX);
+  const BatchData* const first = ring->acquire(layout, {.rows = 4, .step_rows = 4}).get();
+  const auto other_layout = layout_of(5);
+  const auto other = ring->acquire(other_layout, {.rows = 5, .step_rows = 5});
+  EXPECT_NE(other.get(), first);
+  EXPECT_EQ(&other->layout(), other_layout.get());
+  EXPECT_EQ(ring->spare_bytes(), layout->bytes);
+}
+
+TEST(BatchRingTest, ABatchOutlivesTheHandleOfItsRing) {
+  auto ring = ring_of(SIZE_MAX);
+  const auto batch = ring->acquire(layout_of(4), {.rows = 4, .step_rows = 4});
+  ring.reset();
+  auto* const values = reinterpret_cast<std::uint64_t*>(batch->rows().columns[0].data);
+  std::fill_n(values, 4, 7);
+  EXPECT_THAT(std::vector<std::uint64_t>(values, values + 4), Each(7));
+}
+
+}  // namespace
+}  // namespace penstock

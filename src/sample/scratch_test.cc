@@ -1,0 +1,70 @@
+#include "sample/scratch.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+struct Piece {
+  std::byte* data;
+  std::size_t bytes;
+  std::byte mark;
+};
+
+Piece take(Scratch& scratch, std::size_t bytes, int mark) {
+  const Piece piece{scratch.allocate(bytes), bytes, static_cast<std::byte>(mark)};
+  std::fill_n(piece.data, bytes, piece.mark);
+  return piece;
+}
+
+bool intact(const Piece& piece) {
+  return std::all_of(piece.data, piece.data + piece.bytes,
+                     [&](std::byte byte) { return byte == piece.mark; });
+}
+
+TEST(ScratchTest, PiecesOfAnySizeAreAlignedAndApart) {
+  Scratch scratch;
+  std::vector<Piece> pieces;
+  int mark = 0;
+  for (const std::size_t bytes : {1, 0, 63, 64, 65, 65'471, 65'536, 65'537, 1, 300'000, 64})
+    pieces.push_back(take(scratch, bytes, ++mark));
+  for (const Piece& piece : pieces) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(piece.data) % 64, 0U) << piece.bytes;
+    EXPECT_TRUE(intact(piece)) << piece.bytes;
+  }
+}
+
+TEST(ScratchTest, AFrameGivesBackWhatWasAllocatedInIt) {
+  Scratch scratch;
+  const Piece outer = take(scratch, 100, 1);
+  std::byte* first = nullptr;
+  for (int round = 0; round < 3; ++round) {
+    const Scratch::Frame frame(scratch);
+    const Piece piece = take(scratch, 100, 2);
+    if (round == 0) first = piece.data;
+    EXPECT_EQ(piece.data, first);
+    take(scratch, 1'000'000, 3);
+  }
+  EXPECT_TRUE(intact(outer));
+}
+
+TEST(ScratchTest, WhatIsOutsideAFrameSurvivesWhateverHappensInside) {
+  Scratch scratch;
+  std::vector<Piece> outer;
+  for (int depth = 0; depth < 3; ++depth) {
+    outer.push_back(take(scratch, 40'000, depth));
+    const Scratch::Frame frame(scratch);
+    for (int i = 0; i < 10; ++i) take(scratch, 30'000, 99);
+    const Scratch::Frame inner(scratch);
+    take(scratch, 200'000, 98);
+  }
+  for (const Piece& piece : outer) EXPECT_TRUE(intact(piece));
+}
+
+}  // namespace
+}  // namespace penstock

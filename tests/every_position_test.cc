@@ -1,0 +1,99 @@
+// Save and restore at every position of many small pipelines: resume equals no-resume.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/pipelines.h"
+
+namespace penstock::testing {
+namespace {
+
+constexpr std::uint64_t kEpochs = 2;
+
+struct Walk {
+  std::vector<std::string> steps;
+  std::vector<State> before;  // the state before each step, and after the last
+};
+
+Walk walk(Loader& loader) {
+  Walk walk;
+  while (loader.epoch() < kEpochs) {
+    walk.before.push_back(loader.state());
+    if (auto step = loader.next_step()) {
+      walk.steps.push_back(seen(*step));
+    } else {
+      walk.before.pop_back();
+    }
+  }
+  walk.before.push_back(loader.state());
+  return walk;
+}
+
+LoaderOptions with_threads(unsigned threads) {
+  LoaderOptions options;
+  options.shares = {2, 0, 2};
+  options.threads = threads;
+  return options;
+}
+
+TEST(EveryPositionTest, ThereAreFiftyPipelines) { EXPECT_GE(pipelines().size(), 50U); }
+
+TEST(EveryPositionTest, RestoreAtEveryPositionGivesTheRest) {
+  const unsigned counts = std::getenv("PENSTOCK_LONG") != nullptr ? 4 : 2;
+  for (const Pipeline& pipeline : pipelines()) {
+    SCOPED_TRACE(pipeline.dataset.describe());
+    Loader whole(pipeline.dataset, with_threads(2));
+    const Walk expected = walk(whole);
+    for (std::size_t at = 0; at < expected.before.size(); ++at) {
+      for (unsigned threads = 0; threads < counts; ++threads) {
+        Loader resumed(pipeline.dataset, with_threads(threads));
+        resumed.restore(State::parse(expected.before[at].to_json()));
+        const Walk rest = walk(resumed);
+        ASSERT_EQ(rest.steps, std::vector(expected.steps.begin() + static_cast<std::ptrdiff_t>(at),
+                                          expected.steps.end()))
+            << "restored before step " << at << " with " << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST(EveryPositionTest, RestoringTwiceInARowIsTheSameAsOnce) {
+  for (const Pipeline& pipeline : pipelines()) {
+    SCOPED_TRACE(pipeline.dataset.describe());
+    Loader whole(pipeline.dataset, with_threads(1));
+    const Walk expected = walk(whole);
+    const std::size_t middle = expected.before.size() / 2;
+    Loader resumed(pipeline.dataset, with_threads(1));
+    resumed.restore(expected.before.front());
+    resumed.next_step();
+    resumed.restore(expected.before[middle]);
+    resumed.restore(expected.before[middle]);
+    EXPECT_EQ(resumed.state(), expected.before[middle]);
+    const Walk rest = walk(resumed);
+    EXPECT_EQ(rest.steps.size(), expected.steps.size() - middle);
+  }
+}
+
+TEST(EveryPositionTest, StatesAreUnderOneKilobyte) {
+  for (const Pipeline& pipeline : pipelines()) {
+    Loader loader(pipeline.dataset, with_threads(0));
+    for (const State& state : walk(loader).before) EXPECT_LE(state.to_json().size(), 1024U);
+  }
+}
+
+TEST(EveryPositionTest, ReplayAndRunBlockGiveTheBytesOfTheStep) {
+  for (const Pipeline& pipeline : pipelines()) {
+    SCOPED_TRACE(pipeline.dataset.describe());
+    Loader loader(pipeline.dataset, {.threads = 2});
+    Iterator again = Loader(pipeline.dataset, {.threads = 0}).iterate();
+    for (std::uint64_t step = 0; auto batches = loader.next_step(); ++step) {
+      const std::string expected = seen(*batches);
+      EXPECT_EQ(seen(again.replay(step)), expected);
+      const BlockId block{0, step, 0, batches->front().rows()};
+      EXPECT_EQ(seen({run_block(loader.plan(), block)}), expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock::testing
