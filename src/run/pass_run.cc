@@ -257,6 +257,7 @@ bool PassRun::run_one() {
         claimed = claim(pieces);
         if (!claimed) return false;
       }
+      ++busy_;
     }
     const Nanoseconds began = clock_.now();
     const std::uint64_t first_step = pieces.front().step->step;
@@ -270,6 +271,7 @@ bool PassRun::run_one() {
     trace::record({trace::Kind::block, trace_run_, static_cast<std::uint32_t>(rows), first_step,
                    count_of(began), count_of(clock_.now())});
     Lock lock(mutex_);
+    --busy_;
     pacing_.measured(rows, count_of(clock_.now() - began));
     if (settings_.threads > 0) window_.store(pacing_.window(), std::memory_order_relaxed);
     if (consumer_waits_ && !flying_.empty() && flying_.front()->ready) head_ready_.notify_one();
@@ -303,7 +305,8 @@ void PassRun::await_head() {
       if (settings_.threads == 0) continue;
       if (!waited) began = clock_.now();
       waited = true;
-      if (starved_.load()) {
+      // Threads that are idle while we wait say that the window was too small; busy ones don't.
+      if (starved_.load() && busy_ < settings_.threads) {
         pacing_.consumer_waited();
         window_.store(pacing_.window(), std::memory_order_relaxed);
       }

@@ -118,6 +118,7 @@ class PassRun final : public Work {
   std::size_t claim_share_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   std::uint64_t claim_row_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   Pacing pacing_ PENSTOCK_GUARDED_BY(mutex_);
+  unsigned busy_ PENSTOCK_GUARDED_BY(mutex_) = 0;  // threads inside a task
   bool consumer_waits_ PENSTOCK_GUARDED_BY(mutex_) = false;
   bool stopped_ PENSTOCK_GUARDED_BY(mutex_) = false;
   std::exception_ptr broken_ PENSTOCK_GUARDED_BY(mutex_);  // a fault of ours or of the machine
