@@ -71,7 +71,7 @@ class Iterator::Impl {
       if (!run_) start_run();
       auto batches = run_->next();
       PENSTOCK_CHECK(batches.has_value());
-      ++step_;
+      step_ = run_->delivered();
       return batches;
     } catch (Error&) {
       // The step was not delivered; the next call computes it again.

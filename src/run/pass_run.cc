@@ -264,8 +264,7 @@ bool PassRun::run_one() {
     std::uint64_t rows = 0;
     for (const Piece& piece : pieces) {
       PENSTOCK_SCHEDULE();
-      auto done = compute(piece);
-      finish(piece, std::move(done), began);
+      finish(piece, compute(piece), began);
       rows += piece.rows;
     }
     trace::record({trace::Kind::block, trace_run_, static_cast<std::uint32_t>(rows), first_step,

@@ -62,6 +62,8 @@ class PassRun final : public Work {
 
   bool run_one() override;
 
+  /// Steps of the pass that the consumer has received, earlier runs included.
+  [[nodiscard]] std::uint64_t delivered() const { return delivered_.load(); }
   [[nodiscard]] bool stopped() const;
   [[nodiscard]] std::uint32_t trace_run() const { return trace_run_; }
   [[nodiscard]] std::vector<Pacing::Decision> decisions() const;

@@ -76,9 +76,12 @@ TEST(RowsTest, ASampleOfAnotherSpecIsReportedAndNotWritten) {
 TEST(RowsTest, ATensorWithoutBytesIsReportedAndNotCopied) {
   const ElementSpec spec = ElementSpec::single(Dtype::u8);
   Scratch scratch;
-  const ScratchBlock block(spec, 1, scratch);
-  EXPECT_TRUE(write_row(block.view(), 0, Tensor()).has_value());
-  EXPECT_TRUE(write_row(block.view(), 0, Sample()).has_value());
+  const ScratchBlock known(spec, 1, scratch);
+  const ScratchBlock unknown(ElementSpec::unknown(), 1, scratch);
+  for (const ScratchBlock* block : {&known, &unknown}) {
+    EXPECT_TRUE(write_row(block->view(), 0, Tensor()).has_value());
+    EXPECT_TRUE(write_row(block->view(), 0, Sample()).has_value());
+  }
 }
 
 TEST(RowsTest, DenseTensorsOfAReadRowLookIntoTheBlock) {

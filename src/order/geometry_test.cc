@@ -1,0 +1,240 @@
+#include "order/geometry.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "penstock/error.h"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kPass = 4;
+constexpr std::uint64_t kPrefix = 30;  // steps looked at where there is no end
+
+struct Data {
+  std::uint64_t count;
+  std::uint64_t batch;
+  TailRule tail;
+  std::uint64_t rounds;
+
+  [[nodiscard]] Steps steps() const {
+    return Steps::leaf(2, {.count = count, .batch = batch, .tail = tail}).repeated(rounds);
+  }
+  [[nodiscard]] Data by(std::uint64_t other) const { return {count, other, tail, rounds}; }
+  [[nodiscard]] Geometry from(const Geometry& earlier, std::uint64_t step) const {
+    return {steps(), earlier.segments(), {step, earlier.position(step), batch}};
+  }
+};
+
+void for_each_data(const std::function<void(const Data&)>& check) {
+  constexpr std::uint64_t kCounts[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, kEndless};
+  constexpr std::uint64_t kRounds[] = {0, 1, 3, kEndless};
+  for (const std::uint64_t count : kCounts)
+    for (std::uint64_t batch = 1; batch <= 5; ++batch)
+      for (const TailRule tail : {TailRule::keep, TailRule::drop})
+        for (const std::uint64_t rounds : kRounds) check({count, batch, tail, rounds});
+}
+
+struct Piece {
+  std::uint64_t position;
+  std::uint64_t round;
+  std::uint64_t first;
+  std::uint64_t count;
+  bool operator==(const Piece&) const = default;
+};
+
+/// A pass as a list, made by walking over the samples with the batch size of each segment.
+class Walk {
+ public:
+  Walk(const Data& data, std::vector<Segment> segments)
+      : data_(data), segments_(std::move(segments)) {}
+
+  std::vector<Piece> pieces() {
+    std::vector<Piece> pieces;
+    while (pieces.size() < kPrefix + 100) {
+      const std::uint64_t batch = batch_at(pieces.size());
+      const std::uint64_t position = round_ == 0 ? next_ : round_ * data_.count + next_;
+      leave_round_unless_fitting(batch);
+      if (data_.count == 0 || round_ >= data_.rounds) break;
+      const std::uint64_t size = std::min(batch, data_.count - next_);
+      pieces.push_back({position, round_, next_, size});
+      next_ += size;
+      leave_round_unless_fitting(batch);
+    }
+    return pieces;
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t batch_at(std::uint64_t step) const {
+    std::uint64_t batch = 0;
+    for (const Segment& segment : segments_)
+      if (segment.step <= step) batch = segment.batch;
+    return batch;
+  }
+  void leave_round_unless_fitting(std::uint64_t batch) {
+    const bool drop = data_.tail == TailRule::drop;
+    const std::uint64_t left = data_.count - next_;
+    if (left > 0 && !(drop && left < batch)) return;
+    next_ = 0;
+    round_ = drop && data_.count < batch ? data_.rounds : round_ + 1;
+  }
+
+  Data data_;
+  std::vector<Segment> segments_;
+  std::uint64_t round_ = 0;
+  std::uint64_t next_ = 0;
+};
+
+std::string words(const Data& data, const Geometry& geometry) {
+  std::string text = fmt::format("{} samples, {} rounds{}", data.count, data.rounds,
+                                 data.tail == TailRule::drop ? ", drop" : "");
+  for (const Segment& segment : geometry.segments())
+    text += fmt::format(", from step {} (position {}) by {}", segment.step, segment.position,
+                        segment.batch);
+  return text;
+}
+
+void expect_walk(const Data& data, const Geometry& geometry) {
+  const auto pieces = Walk(data, geometry.segments()).pieces();
+  const bool endless = pieces.size() > kPrefix + 50;
+  ASSERT_EQ(geometry.steps(), endless ? kEndless : pieces.size()) << words(data, geometry);
+  for (std::uint64_t step = 0; step < pieces.size(); ++step) {
+    const Place place = geometry.step(kPass, step);
+    ASSERT_EQ(place.leaf, 2U);
+    ASSERT_EQ(place.turn.pass, kPass);
+    ASSERT_EQ((Piece{geometry.position(step), place.turn.round, place.first, place.count}),
+              pieces[step])
+        << words(data, geometry) << ", step " << step;
+  }
+}
+
+std::uint64_t steps_to_look_at(const Geometry& geometry) {
+  return std::min(geometry.steps(), kPrefix);
+}
+
+TEST(GeometryTest, APassIsItsSamplesInGroupsRoundAfterRound) {
+  for_each_data([](const Data& data) {
+    const Geometry geometry(data.steps());
+    ASSERT_TRUE(geometry.elastic());
+    ASSERT_EQ(geometry.steps(), data.steps().count()) << words(data, geometry);
+    expect_walk(data, geometry);
+  });
+}
+
+TEST(GeometryTest, BatchesOfAnotherSizeGoOnAtAnyStep) {
+  for_each_data([](const Data& data) {
+    const Geometry before(data.steps());
+    for (std::uint64_t step = 0; step < steps_to_look_at(before); ++step)
+      for (std::uint64_t batch = 1; batch <= 6; ++batch)
+        expect_walk(data, data.by(batch).from(before, step));
+  });
+}
+
+TEST(GeometryTest, BatchesChangeTheirSizeAgainAndAgain) {
+  for_each_data([](const Data& data) {
+    if (data.batch != 2 || data.count % 5 != 2) return;  // 2, 7 and 12 samples
+    const Geometry first(data.steps());
+    for (std::uint64_t step = 0; step < steps_to_look_at(first); ++step) {
+      const Geometry second = data.by(3).from(first, step);
+      for (std::uint64_t later = step; later < steps_to_look_at(second); ++later)
+        for (std::uint64_t batch = 1; batch <= 5; ++batch)
+          expect_walk(data, data.by(batch).from(second, later));
+    }
+  });
+}
+
+TEST(GeometryTest, StepsBeforeAChangeOfSizeStayAsTheyWereDelivered) {
+  for_each_data([](const Data& data) {
+    const Geometry before(data.steps());
+    for (std::uint64_t step = 0; step < steps_to_look_at(before); ++step) {
+      const Geometry after = data.by(4).from(before, step);
+      ASSERT_GE(after.steps(), step);
+      for (std::uint64_t earlier = 0; earlier < step; ++earlier) {
+        const Place was = before.step(kPass, earlier);
+        const Place is = after.step(kPass, earlier);
+        ASSERT_EQ(was.turn.round, is.turn.round) << words(data, after);
+        ASSERT_EQ(was.first, is.first) << words(data, after);
+        ASSERT_EQ(was.count, is.count) << words(data, after);
+      }
+    }
+  });
+}
+
+TEST(GeometryTest, WhereNothingIsDroppedEverySampleComesOnceWhereverSizesChange) {
+  for_each_data([](const Data& data) {
+    if (data.tail == TailRule::drop) return;
+    const Geometry before(data.steps());
+    for (std::uint64_t step = 0; step < steps_to_look_at(before); ++step) {
+      const Geometry after = data.by(5).from(before, step);
+      ASSERT_EQ(after.position(0), 0U);
+      for (std::uint64_t s = 0; s < steps_to_look_at(after); ++s)
+        ASSERT_EQ(after.position(s) + after.step(kPass, s).count, after.position(s + 1))
+            << words(data, after) << ", step " << s;
+      ASSERT_EQ(after.position(after.steps()), after.span());
+    }
+  });
+}
+
+TEST(GeometryTest, GoingOnWithTheSameSizeLeavesNoTrace) {
+  for_each_data([](const Data& data) {
+    const Geometry once(data.steps());
+    const Geometry twice = data.by(3).from(once, steps_to_look_at(once) / 2);
+    for (std::uint64_t step = 0; step < steps_to_look_at(once); ++step)
+      ASSERT_EQ(data.from(once, step).segments(), once.segments()) << words(data, once);
+    for (std::uint64_t step = twice.segments().back().step; step < steps_to_look_at(twice); ++step)
+      ASSERT_EQ(data.by(3).from(twice, step).segments(), twice.segments()) << words(data, twice);
+  });
+}
+
+TEST(GeometryTest, APassThatIsOverStaysOverAtAnySize) {
+  for_each_data([](const Data& data) {
+    const Geometry before(data.steps());
+    if (before.span() == kEndless) return;
+    ASSERT_EQ(before.position(before.steps()), before.span());
+    for (std::uint64_t batch = 1; batch <= 6; ++batch)
+      ASSERT_EQ(data.by(batch).from(before, before.steps()).steps(), before.steps())
+          << words(data, before);
+  });
+}
+
+TEST(GeometryTest, ASizeThatDeliveredNothingIsForgotten) {
+  const Data data{.count = 10, .batch = 3, .tail = TailRule::keep, .rounds = 1};
+  const Geometry first(data.steps());
+  const Geometry unused = data.by(5).from(first, 2);
+  EXPECT_EQ(data.by(4).from(unused, 2).segments(), (std::vector<Segment>{{0, 0, 3}, {2, 6, 4}}));
+  EXPECT_EQ(data.from(unused, 2).segments(), first.segments());
+  EXPECT_EQ(data.by(4).from(first, 0).segments(), (std::vector<Segment>{{0, 0, 4}}));
+}
+
+TEST(GeometryTest, WhereTheDatasetCountsStepsThePositionIsTheStep) {
+  const Steps leaf = Steps::leaf(0, {.count = 10, .batch = 3});
+  const std::vector<Steps> counted = {
+      leaf.sliced(0, 3), leaf.sliced(0, kEndless),      leaf.sharded(2, 0),
+      leaf.shuffled({}), leaf.shuffled({}).repeated(2), Steps::concatenated(leaf, leaf)};
+  for (const Steps& steps : counted) {
+    const Geometry geometry(steps);
+    EXPECT_FALSE(geometry.elastic());
+    EXPECT_EQ(geometry.steps(), steps.count());
+    EXPECT_EQ(geometry.span(), steps.count());
+    for (std::uint64_t step = 0; step < steps.count(); ++step) {
+      EXPECT_EQ(geometry.position(step), step);
+      EXPECT_EQ(geometry.step(kPass, step).first, steps.step({kPass, 0}, step).first);
+    }
+    EXPECT_THROW(Geometry(steps, {{0, 0, 3}}, {1, 3, 2}), InternalError);
+  }
+}
+
+TEST(GeometryTest, AStepBeyondTheEndIsOurOwnMistake) {
+  const Geometry geometry(Steps::leaf(0, {.count = 10, .batch = 3}));
+  EXPECT_THROW((void)geometry.step(0, 4), InternalError);
+}
+
+}  // namespace
+}  // namespace penstock

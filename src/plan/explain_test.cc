@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "penstock/plan.h"
+#include "plan/plan_data.h"
+
+namespace penstock {
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+Dataset numbers(std::int64_t count) {
+  return Dataset::range(count);
+}
+
+TEST(ExplainTest, ThePlanSaysHowManyStepsAndSamplesAndHowTheyAreCut) {
+  const Plan plan(numbers(103).shuffle({.seed = 7}).batch(16), {.shares = {5, 0, 5}});
+  EXPECT_THAT(plan.explain(),
+              AllOf(HasSubstr("7 steps"), HasSubstr("103 samples"), HasSubstr("global batch 16"),
+                    ContainsRegex("first step +16 samples over 5 shares: 4, 3, 3, 3, 3\n"),
+                    ContainsRegex("last step +7 samples over 5 shares: 2, 2, 1, 1, 1\n"),
+                    Not(HasSubstr("served here")), Not(HasSubstr("left out"))));
+}
+
+TEST(ExplainTest, ThePlanShowsTheDatasetWithItsSeedsAndItsDigests) {
+  const Dataset data = numbers(103).shuffle().batch(16);
+  EXPECT_THAT(Plan(data).explain(),
+              AllOf(HasSubstr(data.describe()), HasSubstr("shuffle(seed=0)"),
+                    HasSubstr(data.digests().order), HasSubstr(data.digests().values),
+                    Not(HasSubstr("random seed"))));
+}
+
+TEST(ExplainTest, ADrawnSeedIsPrinted) {
+  const Plan plan(numbers(103).shuffle({.seed = Seed::random()}).batch(16));
+  EXPECT_THAT(plan.explain(),
+              AllOf(HasSubstr("shuffle(seed=random)"),
+                    HasSubstr(fmt::format("random seed: {}\n", plan.data()->drawn_seed))));
+}
+
+TEST(ExplainTest, WhatADropLeavesOutIsCounted) {
+  const Dataset data = numbers(103).batch(16);
+  EXPECT_THAT(Plan(data, {.tail = Tail::drop}).explain(),
+              AllOf(HasSubstr("6 steps, 96 samples"), HasSubstr("drop: 7 samples")));
+  EXPECT_THAT(Plan(numbers(96).batch(16), {.tail = Tail::drop}).explain(), Not(HasSubstr("drop:")));
+}
+
+TEST(ExplainTest, WhatZipLeavesUnusedIsCounted) {
+  const Plan plan(Dataset::zip({numbers(10), numbers(7)}).batch(4));
+  EXPECT_THAT(plan.explain(), HasSubstr("note: zip: 3 of the 10 samples of part 0 are unused\n"));
+}
+
+TEST(ExplainTest, SharesServedElsewhereAreNamed) {
+  const Plan plan(numbers(10).batch(8), {.shares = {4, 1, 2}});
+  EXPECT_THAT(plan.explain(), AllOf(HasSubstr("served here: shares 1 to 2 of 4\n"),
+                                    ContainsRegex("first step +8 samples over 4 shares")));
+}
+
+TEST(ExplainTest, OneStepIsNotNamedTwiceAndNoneNotAtAll) {
+  EXPECT_THAT(Plan(numbers(3).batch(8)).explain(),
+              AllOf(HasSubstr("1 steps, 3 samples"), Not(HasSubstr("last step"))));
+  EXPECT_THAT(Plan(numbers(0).batch(8)).explain(),
+              AllOf(HasSubstr("0 steps, 0 samples"), Not(HasSubstr("first step"))));
+}
+
+TEST(ExplainTest, WhatHasNoEndOrIsNotCountedIsSaidToBeSo) {
+  EXPECT_THAT(Plan(numbers(10).batch(4).repeat()).explain(),
+              AllOf(HasSubstr("endless steps, endless samples"), HasSubstr("first step"),
+                    Not(HasSubstr("last step"))));
+  EXPECT_THAT(Plan(numbers(1'000'000).batch(4).shard(2, 0)).explain(),
+              HasSubstr("125000 steps, uncounted samples"));
+}
+
+TEST(ExplainTest, TheSizeOfABatchIsSaidOrThatItIsUnknown) {
+  const auto rows = Tensor::of<float>(std::vector<float>(4 << 20), {4, 1 << 20});
+  EXPECT_THAT(Plan(Dataset::from_tensor_slices(rows).batch(4)).explain(),
+              HasSubstr("one batch: 16.0 MiB"));
+  const auto same = [](const Sample& sample) { return sample; };
+  EXPECT_THAT(Plan(numbers(4).map(same).batch(2)).explain(),
+              AllOf(HasSubstr("unknown until the first sample"), HasSubstr("spec=")));
+}
+
+TEST(ExplainTest, StepsThatTheDatasetCountsTieAStateToTheBatchSize) {
+  EXPECT_THAT(Plan(numbers(10).batch(4).take(2)).explain(),
+              HasSubstr("only at the same batch size"));
+  EXPECT_THAT(Plan(numbers(10).batch(4).repeat(2)).explain(), Not(HasSubstr("same batch size")));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,97 @@
+#include "trace/trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "base/thread.h"
+
+namespace penstock::trace {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::vector<std::uint64_t> steps_of(std::uint32_t run) {
+  std::vector<std::uint64_t> steps;
+  for (const Event& event : events_of(run)) steps.push_back(event.step);
+  return steps;
+}
+
+/// In a thread of its own, which has ended on return.
+template <typename Body>
+void in_thread(Body body) {
+  Thread("recorder", body).join();
+}
+
+TEST(TraceTest, EveryRunHasItsOwnNumberAndEvents) {
+  const std::uint32_t first = new_run();
+  const std::uint32_t second = new_run();
+  EXPECT_NE(first, second);
+  record({.run = first, .step = 1});
+  EXPECT_THAT(steps_of(first), ElementsAre(1));
+  EXPECT_THAT(steps_of(second), IsEmpty());
+}
+
+TEST(TraceTest, AnEventComesBackAsItWasRecorded) {
+  const std::uint32_t run = new_run();
+  record({Kind::waited, run, UINT32_MAX, UINT64_MAX, UINT64_MAX - 1, UINT64_MAX - 2});
+  const auto events = events_of(run);
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].kind, Kind::waited);
+  EXPECT_EQ(events[0].run, run);
+  EXPECT_EQ(events[0].rows, UINT32_MAX);
+  EXPECT_EQ(events[0].step, UINT64_MAX);
+  EXPECT_EQ(events[0].start, UINT64_MAX - 1);
+  EXPECT_EQ(events[0].end, UINT64_MAX - 2);
+}
+
+TEST(TraceTest, EventsComeInOrderOfTheirEndAndThenOfTheirRecording) {
+  const std::uint32_t run = new_run();
+  record({.run = run, .step = 3, .end = 20});
+  in_thread([&] { record({.run = run, .step = 1, .end = 10}); });
+  record({.run = run, .step = 2, .end = 10});
+  record({.run = run, .step = 4, .end = 20});
+  EXPECT_THAT(steps_of(run), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(TraceTest, AFullRingKeepsTheLatest) {
+  constexpr std::uint64_t kEvents = 10'000;
+  const std::uint32_t run = new_run();
+  in_thread([&] {
+    for (std::uint64_t i = 0; i < kEvents; ++i) record({.run = run, .step = i, .end = i});
+  });
+  const auto steps = steps_of(run);
+  ASSERT_GT(steps.size(), 1000U);
+  ASSERT_LT(steps.size(), kEvents);
+  for (std::size_t i = 0; i < steps.size(); ++i) ASSERT_EQ(steps[i], kEvents - steps.size() + i);
+}
+
+TEST(TraceTest, WhatEndedThreadsRecordedStaysWhileThereIsRoom) {
+  const std::uint32_t run = new_run();
+  for (std::uint64_t i = 0; i < 20; ++i)
+    in_thread([&] { record({.run = run, .step = i, .end = i}); });
+  EXPECT_EQ(steps_of(run).size(), 20U);
+}
+
+TEST(TraceTest, AReaderNeverSeesHalfAnEvent) {
+  const std::uint32_t run = new_run();
+  std::atomic<bool> ended = false;
+  Thread writer("writer", [&] {
+    for (std::uint32_t i = 1; i <= 30'000; ++i) record({Kind::ready, run, i, i, i, i});
+    ended = true;
+  });
+  while (!ended)
+    for (const Event& event : events_of(run)) {
+      ASSERT_EQ(event.kind, Kind::ready);
+      const std::set<std::uint64_t> words{event.rows, event.step, event.start, event.end};
+      ASSERT_EQ(words.size(), 1U);
+    }
+}
+
+}  // namespace
+}  // namespace penstock::trace
