@@ -40,7 +40,8 @@ Dataset describe(const DemoOptions& options) {
 /// What the shares received, to be held against what they should have.
 class Proof {
  public:
-  Proof(std::uint64_t samples, std::size_t shares) : seen_(samples), steps_(shares), rows_(shares) {}
+  Proof(std::uint64_t samples, std::size_t shares)
+      : seen_(samples), steps_(shares), rows_(shares) {}
 
   void add(const std::vector<Batch>& step) {
     std::size_t least = SIZE_MAX;

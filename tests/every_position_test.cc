@@ -36,7 +36,9 @@ LoaderOptions with_threads(unsigned threads) {
   return options;
 }
 
-TEST(EveryPositionTest, ThereAreFiftyPipelines) { EXPECT_GE(pipelines().size(), 50U); }
+TEST(EveryPositionTest, ThereAreFiftyPipelines) {
+  EXPECT_GE(pipelines().size(), 50U);
+}
 
 TEST(EveryPositionTest, RestoreAtEveryPositionGivesTheRest) {
   const unsigned counts = std::getenv("PENSTOCK_LONG") != nullptr ? 4 : 2;

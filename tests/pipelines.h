@@ -15,13 +15,16 @@ struct Pipeline {
   Dataset dataset;
 };
 
-inline Dataset numbers(std::int64_t count) { return Dataset::range(count); }
+inline Dataset numbers(std::int64_t count) {
+  return Dataset::range(count);
+}
 
 inline Dataset records(std::int64_t count) {
   return Dataset::from_index(static_cast<std::uint64_t>(count), [](std::uint64_t i) {
-    return Sample::dict({{"id", Tensor::scalar(i)},
-                         {"name", Tensor::bytes(std::string(i % 5, 'a' + static_cast<char>(i % 26)))},
-                         {"x", Tensor::of(std::vector<float>{static_cast<float>(i), 0.5F})}});
+    return Sample::dict(
+        {{"id", Tensor::scalar(i)},
+         {"name", Tensor::bytes(std::string(i % 5, 'a' + static_cast<char>(i % 26)))},
+         {"x", Tensor::of(std::vector<float>{static_cast<float>(i), 0.5F})}});
   });
 }
 

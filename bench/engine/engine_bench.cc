@@ -117,8 +117,10 @@ Measured permutation(unsigned) {
 
 int main(int argc, char** argv) {
   const std::map<std::string, std::function<Measured(unsigned)>> workloads{
-      {"tiny", tiny},         {"rows", rows},
-      {"overhead", overhead}, {"bare", bare_spins},
+      {"tiny", tiny},
+      {"rows", rows},
+      {"overhead", overhead},
+      {"bare", bare_spins},
       {"permutation", permutation}};
   if (argc != 3 || !workloads.contains(argv[1])) {
     fmt::print(stderr, "usage: engine_bench tiny|rows|overhead|bare|permutation THREADS\n");

@@ -29,8 +29,12 @@ double status_field(const std::string& name) {
     if (line.starts_with(name)) return std::strtod(line.c_str() + name.size() + 1, nullptr);
   return 0;
 }
-double rss_mb() { return status_field("VmRSS") / 1024; }
-double threads() { return status_field("Threads"); }
+double rss_mb() {
+  return status_field("VmRSS") / 1024;
+}
+double threads() {
+  return status_field("Threads");
+}
 double descriptors() {
   double count = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))

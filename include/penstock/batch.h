@@ -8,8 +8,8 @@
 #include <span>
 #include <string_view>
 
-#include "penstock/allocator.h"
-#include "penstock/spec.h"
+#include <penstock/allocator.h>
+#include <penstock/spec.h>
 
 namespace penstock {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
-#include "penstock/rng.h"
-#include "penstock/spec.h"
+#include <penstock/rng.h>
+#include <penstock/spec.h>
 
 namespace penstock {
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "penstock/error.h"
-#include "penstock/function.h"
-#include "penstock/spec.h"
+#include <penstock/error.h>
+#include <penstock/function.h>
+#include <penstock/spec.h>
 
 namespace penstock {
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "penstock/block.h"
+#include <penstock/block.h>
 
 namespace penstock {
 

@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
-#include "penstock/batch.h"
-#include "penstock/dataset.h"
-#include "penstock/plan.h"
-#include "penstock/state.h"
+#include <penstock/batch.h>
+#include <penstock/dataset.h>
+#include <penstock/plan.h>
+#include <penstock/state.h>
 
 namespace penstock {
 

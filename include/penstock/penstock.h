@@ -1,17 +1,17 @@
 #pragma once
 // All of penstock.
 
-#include "penstock/allocator.h"
-#include "penstock/batch.h"
-#include "penstock/block.h"
-#include "penstock/dataset.h"
-#include "penstock/dtype.h"
-#include "penstock/error.h"
-#include "penstock/function.h"
-#include "penstock/loader.h"
-#include "penstock/plan.h"
-#include "penstock/rng.h"
-#include "penstock/sample.h"
-#include "penstock/spec.h"
-#include "penstock/state.h"
-#include "penstock/tensor.h"
+#include <penstock/allocator.h>
+#include <penstock/batch.h>
+#include <penstock/block.h>
+#include <penstock/dataset.h>
+#include <penstock/dtype.h>
+#include <penstock/error.h>
+#include <penstock/function.h>
+#include <penstock/loader.h>
+#include <penstock/plan.h>
+#include <penstock/rng.h>
+#include <penstock/sample.h>
+#include <penstock/spec.h>
+#include <penstock/state.h>
+#include <penstock/tensor.h>

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "penstock/batch.h"
-#include "penstock/dataset.h"
+#include <penstock/batch.h>
+#include <penstock/dataset.h>
 
 namespace penstock {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "penstock/tensor.h"
+#include <penstock/tensor.h>
 
 namespace penstock {
 

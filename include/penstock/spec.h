@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "penstock/sample.h"
+#include <penstock/sample.h>
 
 namespace penstock {
 

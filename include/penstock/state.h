@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "penstock/dataset.h"
+#include <penstock/dataset.h>
 
 namespace penstock {
 

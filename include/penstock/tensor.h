@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "penstock/dtype.h"
+#include <penstock/dtype.h>
 
 namespace penstock {
 

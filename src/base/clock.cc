@@ -10,7 +10,7 @@ class RealClock final : public Clock {
   [[nodiscard]] Nanoseconds now() const override {
     return std::chrono::steady_clock::now().time_since_epoch();
   }
-  void sleep(Nanoseconds duration) override { sleep_thread(duration); }
+  void pause(Nanoseconds duration) override { sleep_thread(duration); }
 };
 
 }  // namespace
@@ -25,7 +25,7 @@ Nanoseconds VirtualClock::now() const {
   return now_;
 }
 
-void VirtualClock::sleep(Nanoseconds duration) {
+void VirtualClock::pause(Nanoseconds duration) {
   Lock lock(mutex_);
   const Nanoseconds until = now_ + duration;
   ++sleepers_;

@@ -16,7 +16,7 @@ class Clock {
   /// Time since an arbitrary start; never goes back.
   [[nodiscard]] virtual Nanoseconds now() const = 0;
   /// Returns once `now()` has moved on by `duration`.
-  virtual void sleep(Nanoseconds duration) = 0;
+  virtual void pause(Nanoseconds duration) = 0;
 
   static Clock& real();
 };
@@ -25,7 +25,7 @@ class Clock {
 class VirtualClock final : public Clock {
  public:
   [[nodiscard]] Nanoseconds now() const override;
-  void sleep(Nanoseconds duration) override;
+  void pause(Nanoseconds duration) override;
   void advance(Nanoseconds duration);
   /// Returns once at least `count` threads sleep on this clock.
   void wait_for_sleepers(int count);

@@ -16,9 +16,10 @@
 namespace penstock {
 namespace {
 
+using std::chrono::hours;
+using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using namespace std::chrono_literals;
 
 std::vector<std::uint64_t> ids_of_epoch(Loader& loader) {
   std::vector<std::uint64_t> ids;
@@ -141,12 +142,10 @@ TEST(LoaderTest, OfSeveralFailuresInAStepTheFirstRowIsTold) {
 }
 
 TEST(LoaderTest, ASampleOfAnotherShapeNamesFieldAndBothShapes) {
-  Loader loader(Dataset::from_index(10,
-                                    [](std::uint64_t i) {
-                                      std::vector<float> x(i == 6 ? 3 : 2);
-                                      return Sample::dict({{"x", Tensor::of(x)}});
-                                    })
-                    .batch(4));
+  Loader loader(Dataset::from_index(10, [](std::uint64_t i) {
+                  std::vector<float> x(i == 6 ? 3 : 2);
+                  return Sample::dict({{"x", Tensor::of(x)}});
+                }).batch(4));
   EXPECT_TRUE(loader.next());
   try {
     loader.next();
@@ -178,7 +177,7 @@ TEST(LoaderTest, OneSlowSampleHoldsUpItsOwnBatchOnly) {
   std::atomic<bool> second_done{false};
   Loader loader(Dataset::range(16)
                     .map([&](std::int64_t x) {
-                      if (x == 1) clock.sleep(200ms);
+                      if (x == 1) clock.pause(milliseconds(200));
                       if (x == 7) second_done = true;
                       return x;
                     })
@@ -187,7 +186,7 @@ TEST(LoaderTest, OneSlowSampleHoldsUpItsOwnBatchOnly) {
   Thread waker("waker", [&] {
     clock.wait_for_sleepers(1);
     while (!second_done) yield_thread();
-    clock.advance(200ms);
+    clock.advance(milliseconds(200));
   });
   std::vector<std::uint64_t> delivered;
   std::uint32_t run = 0;
@@ -213,7 +212,7 @@ TEST(LoaderTest, StopEndsAWaitAndTheLoaderGoesOnAfterwards) {
   std::atomic<bool> slept{false};
   Loader loader(Dataset::range(8)
                     .map([&](std::int64_t x) {
-                      if (x == 2 && !slept.exchange(true)) clock.sleep(1h);
+                      if (x == 2 && !slept.exchange(true)) clock.pause(hours(1));
                       return x;
                     })
                     .batch(2),
@@ -229,7 +228,7 @@ TEST(LoaderTest, StopEndsAWaitAndTheLoaderGoesOnAfterwards) {
   });
   clock.wait_for_sleepers(1);
   Thread stopper("stopper", [&] { loader.stop(); });
-  clock.advance(1h);
+  clock.advance(hours(1));
   stopper.join();
   consumer.join();
   // The wait may have ended with the batch itself, if that was faster than the stop.

@@ -1,3 +1,4 @@
+// tested in tests/every_position_test.cc
 #include "feed/once.h"
 
 #include <fmt/format.h>

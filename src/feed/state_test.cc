@@ -73,11 +73,9 @@ TEST(StateTest, AStateOfAnotherDatasetIsRefusedWithTheDifference) {
 }
 
 TEST(StateTest, AMapAddedSinceIsOnlyReported) {
-  Loader other(Dataset::range(100)
-                   .map([](std::int64_t x) { return x + 1; })
-                   .shuffle({.seed = 7})
-                   .batch(8),
-               {.threads = 0});
+  Loader other(
+      Dataset::range(100).map([](std::int64_t x) { return x + 1; }).shuffle({.seed = 7}).batch(8),
+      {.threads = 0});
   ::testing::internal::CaptureStderr();
   other.restore(some_state());
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("changed"));

@@ -1,3 +1,4 @@
+// tested in tests/every_position_test.cc
 #include "run/compute.h"
 
 #include <fmt/format.h>

@@ -16,7 +16,8 @@ MUTANTS = [
      "std::uint64_t delivered() const { return opened_.load(); }"),
     ("slab reused one batch early", "src/run/pass_run.cc",
      "batches.emplace_back(std::move(share));",
-     "batches.emplace_back(std::shared_ptr<const BatchData>(std::shared_ptr<void>(), share.get()));"),
+     "batches.emplace_back("
+     "std::shared_ptr<const BatchData>(std::shared_ptr<void>(), share.get()));"),
     ("missing-count decremented before the write", "src/run/pass_run.cc",
      "finish(piece, compute(piece), began);",
      "finish(piece, {}, began), static_cast<void>(compute(piece));"),

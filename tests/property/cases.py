@@ -369,7 +369,7 @@ def make_case(seed: int) -> dict:
 
 
 def rows_stay(node: dict) -> bool:
-    """True when nothing reorders or counts the steps since their batch, so that a cache may follow."""
+    """True when nothing reorders or counts steps since their batch: a cache may follow."""
     while node["op"] in ("map", "cache", "prefetch"):
         node = node["input"]
     return node["op"] == "batch"

@@ -1,0 +1,66 @@
+#include "run/pacing.h"
+
+#include <gtest/gtest.h>
+
+namespace penstock {
+namespace {
+
+Pacing pace(std::uint64_t step_rows, std::uint64_t bytes_max = UINT64_MAX) {
+  return Pacing({.threads = 2,
+                 .step_rows = step_rows,
+                 .step_bytes = 1000,
+                 .bytes_max = bytes_max,
+                 .steps_wished = 0});
+}
+
+void run_tasks(Pacing& pacing, double nanoseconds_per_row) {
+  for (int i = 0; i < 100; ++i) {
+    const std::uint64_t rows = pacing.task_rows();
+    pacing.measured(rows,
+                    static_cast<std::uint64_t>(nanoseconds_per_row * static_cast<double>(rows)));
+  }
+}
+
+TEST(PacingTest, TheFirstStepIsSplitOverAllThreads) {
+  EXPECT_EQ(pace(64).task_rows(), 8U);
+  EXPECT_EQ(pace(1).task_rows(), 1U);
+}
+
+TEST(PacingTest, DearRowsAreTakenOneByOneAndFewStepsAhead) {
+  Pacing pacing = pace(64);
+  run_tasks(pacing, 200e3);
+  EXPECT_EQ(pacing.task_rows(), 1U);
+  EXPECT_EQ(pacing.window(), 3U);
+}
+
+TEST(PacingTest, CheapRowsAreTakenInRunsOfManySteps) {
+  Pacing pacing = pace(256);
+  run_tasks(pacing, 10);
+  EXPECT_GE(pacing.task_rows(), 5000U);
+  EXPECT_GE(pacing.window() * 256, 8 * pacing.task_rows() / 2);
+}
+
+TEST(PacingTest, TheWindowNeverPassesItsBytes) {
+  Pacing pacing = pace(256, 5000);
+  run_tasks(pacing, 1);
+  for (int i = 0; i < 20; ++i) pacing.consumer_waited();
+  EXPECT_EQ(pacing.window(), 5U);
+  EXPECT_EQ(pace(256, 1).window(), 1U) << "one step is always allowed";
+}
+
+TEST(PacingTest, AClockThatStandsStillChangesNothing) {
+  Pacing pacing = pace(64);
+  pacing.measured(8, 0);
+  EXPECT_EQ(pacing.task_rows(), 8U);
+}
+
+TEST(PacingTest, AWaitingConsumerWidensTheWindowUpToAPointAndSaysWhy) {
+  Pacing pacing = pace(64);
+  const std::uint64_t before = pacing.window();
+  for (int i = 0; i < 20; ++i) pacing.consumer_waited();
+  EXPECT_EQ(pacing.window(), 8 * before);
+  EXPECT_NE(pacing.decisions().back().reason.find("waited"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace penstock
