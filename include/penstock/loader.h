@@ -2,6 +2,7 @@
 // A loader runs a dataset: batches come ready, in order, each sample once, and it can stop and go
 // on anywhere. Several loaders of a process share one pool of threads.
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,8 +22,11 @@ struct LoaderOptions {
   std::optional<Tail> tail = {};                      // where batch() named none
   std::optional<unsigned> threads = {};               // at most so many of the pool's; 0 = inline
   std::optional<std::uint64_t> lookahead_bytes = {};  // for batches that wait
-  std::shared_ptr<Allocator> allocator = {};          // for slabs; the heap by default
-  Clock* clock = nullptr;                             // for tests
+  /// A wait this long is reported with who holds it up; or is an error, if `stall_is_error`.
+  std::chrono::milliseconds stall_after = std::chrono::seconds(30);
+  bool stall_is_error = false;
+  std::shared_ptr<Allocator> allocator = {};  // for slabs; the heap by default
+  Clock* clock = nullptr;                     // for tests
 };
 
 /// One walk through the epochs, with a cursor of its own. Call from one thread; `stop` from any.

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "base/fault.h"
+#include "base/mutex.h"
+#include "penstock/error.h"
 
 namespace penstock {
 namespace {
@@ -13,8 +16,33 @@ namespace {
 Mutex shared_mutex;
 std::weak_ptr<Pool> shared_pool PENSTOCK_GUARDED_BY(shared_mutex);
 unsigned shared_threads PENSTOCK_GUARDED_BY(shared_mutex) = 0;
+std::atomic<unsigned> abandoned_threads{0};
+
+struct Member {
+  std::shared_ptr<Work> work;
+  unsigned threads_max = 1;
+  std::vector<unsigned> inside;  // slots of the threads in `run_one`
+  bool leaving = false;
+  bool abandoned = false;
+};
 
 }  // namespace
+
+/// What the threads and the pool share; lives as long as the last of them.
+class Pool::Shared {
+ public:
+  Mutex mutex;
+  Condition work_or_stop;
+  Condition left;
+  std::vector<std::shared_ptr<Member>> members PENSTOCK_GUARDED_BY(mutex);
+  std::vector<std::unique_ptr<Thread>> threads PENSTOCK_GUARDED_BY(mutex);  // by slot
+  std::uint64_t signals PENSTOCK_GUARDED_BY(mutex) = 0;
+  unsigned sleeping PENSTOCK_GUARDED_BY(mutex) = 0;
+  bool stopping PENSTOCK_GUARDED_BY(mutex) = false;
+
+  enum class Served : std::uint8_t { work, nothing, abandoned };
+  Served serve_once(unsigned slot, std::size_t& turn);
+};
 
 std::shared_ptr<Pool> Pool::shared() {
   Lock lock(shared_mutex);
@@ -31,84 +59,126 @@ void Pool::set_shared_threads(unsigned threads) {
   shared_threads = threads;
 }
 
-Pool::Pool(unsigned threads) : threads_count_(std::max(1U, threads)) {
-  threads_.reserve(threads_count_);
-  for (unsigned i = 0; i < threads_count_; ++i)
-    threads_.emplace_back(fmt::format("penstock-{}", i), [this] { serve(); });
+unsigned Pool::abandoned() {
+  return abandoned_threads.load();
+}
+
+Pool::Pool(unsigned threads)
+    : threads_count_(std::max(1U, threads)), shared_(std::make_shared<Shared>()) {
+  for (unsigned slot = 0; slot < threads_count_; ++slot) start_thread(slot);
+}
+
+void Pool::start_thread(unsigned slot) {
+  auto thread = std::make_unique<Thread>(fmt::format("penstock-{}", slot),
+                                         [shared = shared_, slot] { serve(shared, slot); });
+  Lock lock(shared_->mutex);
+  if (shared_->threads.size() <= slot) shared_->threads.resize(slot + 1);
+  shared_->threads[slot] = std::move(thread);
 }
 
 Pool::~Pool() {
+  std::vector<std::unique_ptr<Thread>> threads;
   {
-    Lock lock(mutex_);
-    stopping_ = true;
-    work_or_stop_.notify_all();
+    Lock lock(shared_->mutex);
+    shared_->stopping = true;
+    shared_->work_or_stop.notify_all();
+    threads.swap(shared_->threads);
   }
-  for (Thread& thread : threads_) thread.join();
+  for (const auto& thread : threads) thread->join();
 }
 
 void Pool::attach(std::shared_ptr<Work> work, unsigned threads_max) {
-  Lock lock(mutex_);
-  members_.push_back(std::make_shared<Member>(Member{std::move(work), threads_max}));
-  ++signals_;
-  work_or_stop_.notify_all();
+  if (abandoned() >= kAbandonedMax)
+    throw ResourceError(
+        fmt::format("{} threads of this process are stuck in functions that do not return",
+                    abandoned()),
+        {}, "give those functions a time limit; new work is refused until they return");
+  auto member = std::make_shared<Member>();
+  member->work = std::move(work);
+  member->threads_max = threads_max;
+  Lock lock(shared_->mutex);
+  shared_->members.push_back(std::move(member));
+  ++shared_->signals;
+  shared_->work_or_stop.notify_all();
 }
 
-void Pool::detach(const Work& work) {
-  Lock lock(mutex_);
-  const auto found = std::ranges::find_if(
-      members_, [&](const auto& member) { return member->work.get() == &work; });
-  if (found == members_.end()) return;
-  const std::shared_ptr<Member> member = *found;
-  members_.erase(found);
-  member->leaving = true;
-  while (member->inside > 0) left_.wait(mutex_);
+unsigned Pool::detach(const Work& work, std::chrono::nanoseconds patience) {
+  std::vector<unsigned> stuck;
+  {
+    Lock lock(shared_->mutex);
+    auto& members = shared_->members;
+    const auto found = std::ranges::find_if(
+        members, [&](const auto& member) { return member->work.get() == &work; });
+    if (found == members.end()) return 0;
+    const std::shared_ptr<Member> member = *found;
+    members.erase(found);
+    member->leaving = true;
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (!member->inside.empty()) {
+      const auto left = until - std::chrono::steady_clock::now();
+      if (left.count() <= 0) break;
+      shared_->left.wait_for(shared_->mutex, left);
+    }
+    stuck = member->inside;
+    member->abandoned = !stuck.empty();
+    for (const unsigned slot : stuck) shared_->threads[slot]->detach();
+    abandoned_threads += static_cast<unsigned>(stuck.size());
+  }
+  for (const unsigned slot : stuck) start_thread(slot);
+  return static_cast<unsigned>(stuck.size());
 }
 
 void Pool::wake() {
-  Lock lock(mutex_);
-  ++signals_;
-  if (sleeping_ > 0) work_or_stop_.notify_all();
+  Lock lock(shared_->mutex);
+  ++shared_->signals;
+  if (shared_->sleeping > 0) shared_->work_or_stop.notify_all();
 }
 
-bool Pool::serve_once(std::size_t& turn) {
+Pool::Shared::Served Pool::Shared::serve_once(unsigned slot, std::size_t& turn) {
   std::shared_ptr<Member> member;
   {
-    Lock lock(mutex_);
-    for (std::size_t i = 0; i < members_.size() && !member; ++i) {
-      const auto& candidate = members_[(turn + i) % members_.size()];
-      if (candidate->inside >= candidate->threads_max) continue;
+    Lock lock(mutex);
+    for (std::size_t i = 0; i < members.size() && !member; ++i) {
+      const auto& candidate = members[(turn + i) % members.size()];
+      if (candidate->inside.size() >= candidate->threads_max) continue;
       member = candidate;
-      turn = (turn + i + 1) % members_.size();
+      turn = (turn + i + 1) % members.size();
     }
-    if (!member) return false;
-    ++member->inside;
+    if (!member) return Served::nothing;
+    member->inside.push_back(slot);
   }
   PENSTOCK_SCHEDULE();
   const bool did = member->work->run_one();
-  Lock lock(mutex_);
-  --member->inside;
-  if (member->leaving && member->inside == 0) left_.notify_all();
-  return did;
+  Lock lock(mutex);
+  if (member->abandoned) return Served::abandoned;
+  std::erase(member->inside, slot);
+  if (member->leaving && member->inside.empty()) left.notify_all();
+  return did ? Served::work : Served::nothing;
 }
 
-void Pool::serve() {
+void Pool::serve(const std::shared_ptr<Shared>& shared, unsigned slot) {
   std::size_t turn = 0;
   while (true) {
     std::uint64_t seen = 0;
     std::size_t tries = 0;
     {
-      Lock lock(mutex_);
-      if (stopping_) return;
-      seen = signals_;
-      tries = members_.size();
+      Lock lock(shared->mutex);
+      if (shared->stopping) return;
+      seen = shared->signals;
+      tries = shared->members.size();
     }
-    bool did = false;
-    for (std::size_t i = 0; i < tries && !did; ++i) did = serve_once(turn);
-    if (did) continue;
-    Lock lock(mutex_);
-    ++sleeping_;
-    while (!stopping_ && signals_ == seen) work_or_stop_.wait(mutex_);
-    --sleeping_;
+    auto served = Shared::Served::nothing;
+    for (std::size_t i = 0; i < tries && served == Shared::Served::nothing; ++i)
+      served = shared->serve_once(slot, turn);
+    if (served == Shared::Served::abandoned) {
+      --abandoned_threads;  // somebody else has our place
+      return;
+    }
+    if (served == Shared::Served::work) continue;
+    Lock lock(shared->mutex);
+    ++shared->sleeping;
+    while (!shared->stopping && shared->signals == seen) shared->work_or_stop.wait(shared->mutex);
+    --shared->sleeping;
   }
 }
 

@@ -36,6 +36,10 @@ void Thread::join() {
   if (impl_->thread.joinable()) impl_->thread.join();
 }
 
+void Thread::detach() {
+  if (impl_->thread.joinable()) impl_->thread.detach();
+}
+
 void yield_thread() {
   std::this_thread::yield();
 }

@@ -17,6 +17,8 @@ class Thread {
   Thread& operator=(Thread&&) noexcept;
 
   void join();
+  /// Lets the thread run on by itself; it must own all that it touches.
+  void detach();
 
  private:
   class Impl;

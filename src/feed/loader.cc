@@ -212,6 +212,8 @@ void Iterator::Impl::start_run() {
   RunSettings settings;
   settings.dataset = name_;
   settings.clock = options_.clock;
+  settings.stall_after = options_.stall_after;
+  settings.stall_is_error = options_.stall_is_error;
   settings.lookahead_steps = lookahead_steps_;
   settings.lookahead_bytes = options_.lookahead_bytes.value_or(ByteBudget::process().limit());
   if (options_.threads.value_or(1) > 0) {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/pool.h"
+#include "base/report.h"
 #include "base/thread.h"
 #include "trace/trace.h"
 
@@ -234,6 +235,93 @@ TEST(LoaderTest, StopEndsAWaitAndTheLoaderGoesOnAfterwards) {
   // The wait may have ended with the batch itself, if that was faster than the stop.
   const std::uint64_t next = cancelled ? 1 : 2;
   EXPECT_EQ(loader.next()->step(), next);
+}
+
+TEST(LoaderTest, AWaitThatLastsTooLongIsReportedWithItsCulprit) {
+  VirtualClock clock;
+  std::atomic<int> reports{0};
+  std::string text;
+  const ReportSink before = set_report_sink([&](const std::string& said) {
+    if (reports == 0) text = said;
+    ++reports;
+  });
+  Loader loader(Dataset::range(40)
+                    .map(
+                        [&clock](const Sample& in) {
+                          if (in.tensor().item<std::int64_t>() == 13) clock.pause(hours(2));
+                          return in;
+                        },
+                        {.name = "slow"})
+                    .batch(4)
+                    .with_options({.name = "train"}),
+                {.threads = 2, .clock = &clock});
+  Thread waker("waker", [&] {
+    clock.wait_for_sleepers(1);
+    while (reports == 0) {
+      clock.advance(std::chrono::seconds(31));
+      for (int i = 0; i < 100; ++i) yield_thread();
+    }
+    clock.advance(hours(2));
+  });
+  EXPECT_EQ(ids_of_epoch(loader).size(), 40U);
+  waker.join();
+  set_report_sink(before);
+  EXPECT_THAT(text, HasSubstr("train"));
+  EXPECT_THAT(text, HasSubstr("epoch 0, step 3"));
+  EXPECT_THAT(text, HasSubstr("slow"));
+  EXPECT_THAT(text, HasSubstr("sample 13 of source 0"));
+}
+
+TEST(LoaderTest, AStallCanBeAnError) {
+  VirtualClock clock;
+  Loader loader(Dataset::range(8)
+                    .map([&clock](std::int64_t x) {
+                      if (x == 5) clock.pause(hours(1));
+                      return x;
+                    })
+                    .batch(4),
+                {.threads = 2,
+                 .stall_after = milliseconds(100),
+                 .stall_is_error = true,
+                 .clock = &clock});
+  EXPECT_TRUE(loader.next());
+  std::atomic<bool> ended{false};
+  Thread waker("waker", [&] {
+    clock.wait_for_sleepers(1);
+    while (!ended) {
+      clock.advance(milliseconds(200));
+      yield_thread();
+    }
+  });
+  EXPECT_THROW(loader.next(), ResourceError);
+  ended = true;
+  waker.join();
+  clock.advance(hours(2));
+}
+
+TEST(LoaderTest, ALoaderWhoseFunctionNeverReturnsEndsAllTheSame) {
+  const auto clock = std::make_shared<VirtualClock>();  // outlives the abandoned thread
+  std::string text;
+  const ReportSink before = set_report_sink([&text](const std::string& said) { text = said; });
+  {
+    Loader loader(Dataset::range(8)
+                      .map(
+                          [clock](const Sample& in) {
+                            if (in.tensor().item<std::int64_t>() == 5) clock->pause(hours(1));
+                            return in;
+                          },
+                          {.name = "stuck"})
+                      .batch(4),
+                  {.threads = 2});
+    EXPECT_TRUE(loader.next());
+    clock->wait_for_sleepers(1);
+  }
+  set_report_sink(before);
+  EXPECT_EQ(Pool::abandoned(), 1U);
+  EXPECT_THAT(text, HasSubstr("stuck"));
+  EXPECT_THAT(text, HasSubstr("sample 5"));
+  clock->advance(hours(1));
+  while (Pool::abandoned() > 0) yield_thread();
 }
 
 TEST(LoaderTest, DestructionFromAnyStateLeavesNoThreadBehind) {

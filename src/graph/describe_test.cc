@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-Dataset array(std::vector<float> values, const SourceOptions& options = {}) {
+Dataset array(const std::vector<float>& values, const SourceOptions& options = {}) {
   return Dataset::from_tensor_slices(Tensor::of(values), options);
 }
 

@@ -15,6 +15,7 @@ Steps steps_of(const Dataset& dataset, std::optional<Tail> tail = {}, std::uint6
 
 std::vector<std::uint64_t> firsts(const Steps& steps) {
   std::vector<std::uint64_t> numbers;
+  numbers.reserve(steps.count());
   for (std::uint64_t step = 0; step < steps.count(); ++step)
     numbers.push_back(steps.step({}, step).first);
   return numbers;
@@ -77,6 +78,7 @@ TEST(StepsOfTest, BatchNodesAreNumberedFromLeftToRight) {
   EXPECT_EQ(found.leaves,
             (std::vector<const Node*>{one.node().get(), two.node().get(), three.node().get()}));
   std::vector<std::uint32_t> leaves;
+  leaves.reserve(found.steps.count());
   for (std::uint64_t step = 0; step < found.steps.count(); ++step)
     leaves.push_back(found.steps.step({}, step).leaf);
   EXPECT_EQ(leaves, (std::vector<std::uint32_t>{0, 0, 1, 1, 1, 1, 2, 2}));

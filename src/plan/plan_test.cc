@@ -223,7 +223,9 @@ TEST(WishesTest, TheOutermostWishWins) {
   EXPECT_EQ(wishes.threads, 1U);
   EXPECT_EQ(wishes.lookahead_bytes, 20U);
   EXPECT_EQ(wishes.prefetch_steps, 3U);
-  EXPECT_EQ(wishes_of(*data.with_options({.threads = 0}).node()).threads, 0U);
+  const Wishes alone = wishes_of(*data.with_options({.threads = 0}).node());
+  EXPECT_EQ(alone.threads, 0U);
+  EXPECT_EQ(alone.name, "outer") << "what a wish does not name stays as it was";
   EXPECT_EQ(wishes_of(*numbers(10).batch(4).node()).threads, std::nullopt);
 }
 

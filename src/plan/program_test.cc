@@ -155,7 +155,7 @@ TEST(ProgramTest, RepeatsGetFreshRandomnessAndRerunsTheSame) {
 
 TEST(ProgramTest, OccurrencesGoOnAboveACacheOfRepeatedData) {
   const auto draw = [](std::int64_t, Rng& rng) { return rng(); };
-  const Dataset data = Dataset::range(2).repeat(3);
+  const Dataset data = Dataset::range(2).repeat(3).take(5).repeat(2);
   EXPECT_EQ(values<std::uint64_t>(Plan(data.cache().repeat(2).map(draw).batch(5))),
             values<std::uint64_t>(Plan(data.repeat(2).map(draw).batch(5))));
 }

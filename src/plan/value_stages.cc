@@ -6,6 +6,7 @@
 
 #include "plan/stages.h"
 #include "sample/rows.h"
+#include "trace/activity.h"
 
 namespace penstock {
 namespace {
@@ -15,6 +16,7 @@ class SourceStage final : public Stage {
   SourceStage(std::shared_ptr<const Source> source, const ElementSpec& spec, SourcePlace place)
       : Stage(spec, IdSpace{{{place.first_id, place.ordinal}}}),
         source_(std::move(source)),
+        title_(source_->describe()),
         first_id_(place.first_id) {}
 
  protected:
@@ -23,6 +25,7 @@ class SourceStage final : public Stage {
       out.identity.sample_id[i] = first_id_ + ask.positions[i];
     if (out.identity.occurrence != nullptr)
       std::fill_n(out.identity.occurrence, out.rows, ask.turn.round);
+    if (out.rows > 0) trace::doing(title_, out.identity.sample_id[0], out.rows);
     std::vector<Read> reads;
     source_->reads(ask.positions, reads);
     std::vector<Bytes> bytes;
@@ -41,11 +44,12 @@ class SourceStage final : public Stage {
 
  private:
   Failure named(Failure failure, const BlockView& out) const {
-    failure.where.op = source_->describe();
+    failure.where.op = title_;
     return at_sample(std::move(failure), ids(), out);
   }
 
   std::shared_ptr<const Source> source_;
+  std::string title_;
   std::uint64_t first_id_;
 };
 
@@ -71,6 +75,7 @@ class MapStage final : public Stage {
       };
       context.rng = &rng;
     }
+    if (out.rows > 0) trace::doing(place_.title, out.identity.sample_id[0], out.rows);
     auto done = spec().known && input_->spec().known ? op_->run(in.view(), out, context)
                                                      : run_samples(in.view(), out, context);
     if (done) return done;
@@ -82,6 +87,7 @@ class MapStage final : public Stage {
   Result<void> run_samples(const BlockView& in, const BlockView& out,
                            const OpContext& context) const {
     for (std::size_t row = 0; row < in.rows; ++row) {
+      trace::at_sample(in.identity.sample_id[row]);
       auto made = op_->run_sample(read_row(in, row), context, row);
       if (!made) return std::move(made.failure());
       if (const auto wrong = write_row(out, row, *made))

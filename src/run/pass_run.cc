@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/fault.h"
+#include "base/report.h"
 #include "order/cut.h"
 #include "run/compute.h"
 #include "sample/rows.h"
@@ -82,7 +83,14 @@ void PassRun::stop(Pool* pool) {
     stopped_ = true;
     head_ready_.notify_all();
   }
-  if (pool != nullptr) pool->detach(*this);
+  if (pool == nullptr) return;
+  constexpr auto kPatience = std::chrono::milliseconds(500);
+  if (const unsigned stuck = pool->detach(*this, kPatience); stuck > 0) {
+    Lock lock(mutex_);
+    std::string text = fmt::format("{} threads did not come back and were abandoned", stuck);
+    for (const Task* task : tasks_) text += fmt::format("\n  in {}", doing(*task));
+    report(text);
+  }
 }
 
 bool PassRun::stopped() const {
@@ -245,47 +253,107 @@ void PassRun::finish(const Piece& piece, Result<void> done, Nanoseconds began) {
   flying.ready = true;
 }
 
+bool PassRun::begin_task(Task& task) {
+  Lock lock(mutex_);
+  if (!claim(task.pieces)) {
+    // Say so before looking once more: whoever delivers in between sees it and wakes us.
+    starved_.store(true);
+    if (!claim(task.pieces)) return false;
+  }
+  const Piece& first = task.pieces.front();
+  task.first_step = first.step->step;
+  task.first_share = first.step->shares[first.share]->facts().share;
+  task.first_row = first.first;
+  task.began = clock_.now();
+  tasks_.push_back(&task);
+  return true;
+}
+
+void PassRun::end_task(Task& task, std::uint64_t rows) {
+  Lock lock(mutex_);
+  std::erase(tasks_, &task);
+  pacing_.measured(rows, count_of(clock_.now() - task.began));
+  if (settings_.threads > 0) window_.store(pacing_.window(), std::memory_order_relaxed);
+  if (consumer_waits_ && !flying_.empty() && flying_.front()->ready) head_ready_.notify_one();
+}
+
 bool PassRun::run_one() {
-  std::vector<Piece> pieces;
+  Task task;
+  trace::Activity* const before = trace::set_activity(&task.activity);
+  bool did = false;
   try {
-    {
-      Lock lock(mutex_);
-      bool claimed = claim(pieces);
-      if (!claimed) {
-        // Say so before looking once more: whoever delivers in between sees it and wakes us.
-        starved_.store(true);
-        claimed = claim(pieces);
-        if (!claimed) return false;
-      }
-      ++busy_;
-    }
-    const Nanoseconds began = clock_.now();
-    const std::uint64_t first_step = pieces.front().step->step;
+    did = begin_task(task);
     std::uint64_t rows = 0;
-    for (const Piece& piece : pieces) {
+    for (const Piece& piece : task.pieces) {
       PENSTOCK_SCHEDULE();
-      finish(piece, compute(piece), began);
+      finish(piece, compute(piece), task.began);
       rows += piece.rows;
     }
-    trace::record({trace::Kind::block, trace_run_, static_cast<std::uint32_t>(rows), first_step,
-                   count_of(began), count_of(clock_.now())});
-    Lock lock(mutex_);
-    --busy_;
-    pacing_.measured(rows, count_of(clock_.now() - began));
-    if (settings_.threads > 0) window_.store(pacing_.window(), std::memory_order_relaxed);
-    if (consumer_waits_ && !flying_.empty() && flying_.front()->ready) head_ready_.notify_one();
-    return true;
+    if (did) {
+      trace::record({trace::Kind::block, trace_run_, static_cast<std::uint32_t>(rows),
+                     task.first_step, count_of(task.began), count_of(clock_.now())});
+      end_task(task, rows);
+    }
   } catch (...) {
     Lock lock(mutex_);
+    std::erase(tasks_, &task);
     if (!broken_) broken_ = std::current_exception();
     head_ready_.notify_all();
-    return false;
+    did = false;
   }
+  trace::set_activity(before);
+  return did;
+}
+
+std::string PassRun::doing(const Task& task) const {
+  const std::string* const op = task.activity.op.load(std::memory_order_relaxed);
+  const std::uint64_t samples = task.activity.samples.load(std::memory_order_relaxed);
+  const double seconds = std::chrono::duration<double>(clock_.now() - task.began).count();
+  const std::string place = fmt::format("step {}, share {}, from row {}", task.first_step,
+                                        task.first_share, task.first_row);
+  if (op == nullptr) return fmt::format("{} for {:.1f} s", place, seconds);
+  const Chain& chain = plan_->program.chains[task.pieces.front().step->place.leaf];
+  const SampleKey key =
+      chain.samples->ids().key(task.activity.first_sample.load(std::memory_order_relaxed));
+  return fmt::format("{} with sample {} of source {}{} ({}) for {:.1f} s", *op, key.number,
+                     key.source, samples > 1 ? fmt::format(" and {} more", samples - 1) : "", place,
+                     seconds);
+}
+
+std::string PassRun::stall_text(Nanoseconds waited) const {
+  const std::uint64_t step = delivered_.load();
+  std::string text =
+      fmt::format("{}no batch for {:.1f} s: epoch {}, step {}, shares from {} of {}",
+                  settings_.dataset.empty() ? "" : fmt::format("dataset {}: ", settings_.dataset),
+                  std::chrono::duration<double>(waited).count(), start_.pass, step,
+                  plan_->options.shares.first, plan_->options.shares.total);
+  std::size_t ready = 0;
+  for (const auto& flying : flying_) ready += flying->ready ? 1 : 0;
+  const Task* oldest = nullptr;
+  for (const Task* task : tasks_)
+    if (oldest == nullptr || task->first_step < oldest->first_step) oldest = task;
+  if (oldest != nullptr) text += fmt::format("\n  waits for {}", doing(*oldest));
+  for (const Task* task : tasks_)
+    if (task != oldest) text += fmt::format("\n  another thread: {}", doing(*task));
+  if (oldest == nullptr) text += "\n  no thread works on it: all are busy for other loaders";
+  return text + fmt::format("\n  {} steps are in flight, {} of them complete behind it",
+                            flying_.size(), ready);
+}
+
+void PassRun::watch(Nanoseconds began, Nanoseconds& report_after) {
+  const Nanoseconds waited = clock_.now() - began;
+  if (waited < report_after) return;
+  report_after = 2 * waited;
+  const std::string text = stall_text(waited);
+  if (settings_.stall_is_error)
+    throw ResourceError(text, {}, "fix what is stuck, or wait longer with stall_after");
+  report(text);
 }
 
 void PassRun::await_head() {
   constexpr Nanoseconds kLookAgainMax = std::chrono::milliseconds(50);
   Nanoseconds look_again = std::chrono::microseconds(200);
+  Nanoseconds report_after = settings_.stall_after;
   bool waited = false;
   Nanoseconds began{0};
   while (true) {
@@ -305,7 +373,7 @@ void PassRun::await_head() {
       if (!waited) began = clock_.now();
       waited = true;
       // Threads that are idle while we wait say that the window was too small; busy ones don't.
-      if (starved_.load() && busy_ < settings_.threads) {
+      if (starved_.load() && tasks_.size() < settings_.threads) {
         pacing_.consumer_waited();
         window_.store(pacing_.window(), std::memory_order_relaxed);
       }
@@ -315,6 +383,7 @@ void PassRun::await_head() {
       head_ready_.wait_for(mutex_, look_again);
       consumer_waits_ = false;
       look_again = std::min(2 * look_again, kLookAgainMax);
+      watch(began, report_after);
       continue;
     }
     for (auto& spent : spent_) spare_.push_back(std::move(spent));

@@ -17,6 +17,7 @@
 #include "run/budget.h"
 #include "run/pacing.h"
 #include "sample/batch_data.h"
+#include "trace/activity.h"
 
 namespace penstock {
 
@@ -39,6 +40,8 @@ struct RunSettings {
   unsigned threads = 0;  // 0: everything in the consumer's thread
   std::uint64_t lookahead_bytes = UINT64_MAX;
   std::uint64_t lookahead_steps = 0;
+  Nanoseconds stall_after = std::chrono::seconds(30);  // a wait this long is reported
+  bool stall_is_error = false;
   Clock* clock = nullptr;
 };
 
@@ -55,7 +58,8 @@ class PassRun final : public Work {
   /// The next step, or nothing after the last. Throws SampleError (the step is not delivered),
   /// or CancelledError when stopped.
   std::optional<StepBatches> next();
-  /// Wakes a waiting `next`, takes no more work and returns when no thread is inside.
+  /// Wakes a waiting `next`, takes no more work and returns when no thread is inside, or after half
+  /// a second: threads that are still inside a function then are abandoned and reported.
   void stop(Pool* pool);
   /// Hands the run to the pool; `self` is this.
   static void start(const std::shared_ptr<PassRun>& self, Pool& pool);
@@ -78,6 +82,20 @@ class PassRun final : public Work {
     bool whole = false;
   };
 
+  /// A thread inside `run_one`, and what it is doing.
+  struct Task {
+    std::vector<Piece> pieces;
+    std::uint64_t first_step = 0;
+    std::uint64_t first_row = 0;
+    std::uint32_t first_share = 0;
+    Nanoseconds began{0};
+    trace::Activity activity;
+  };
+
+  [[nodiscard]] std::string doing(const Task& task) const;
+  [[nodiscard]] std::string stall_text(Nanoseconds waited) const PENSTOCK_REQUIRES(mutex_);
+  bool begin_task(Task& task);
+  void end_task(Task& task, std::uint64_t rows);
   bool claim(std::vector<Piece>& pieces) PENSTOCK_REQUIRES(mutex_);
   bool open_step() PENSTOCK_REQUIRES(mutex_);
   void fill(Flying& flying, std::uint64_t step);
@@ -86,6 +104,8 @@ class PassRun final : public Work {
   void finish(const Piece& piece, Result<void> done, Nanoseconds began);
   StepBatches deliver(Flying& flying);
   void await_head();
+  /// Reports a wait that has lasted too long; the pause before the next report doubles.
+  void watch(Nanoseconds began, Nanoseconds& report_after) PENSTOCK_REQUIRES(mutex_);
   [[nodiscard]] std::uint64_t in_flight() const {
     return opened_.load(std::memory_order_relaxed) - delivered_.load();
   }
@@ -120,7 +140,7 @@ class PassRun final : public Work {
   std::size_t claim_share_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   std::uint64_t claim_row_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   Pacing pacing_ PENSTOCK_GUARDED_BY(mutex_);
-  unsigned busy_ PENSTOCK_GUARDED_BY(mutex_) = 0;  // threads inside a task
+  std::vector<Task*> tasks_ PENSTOCK_GUARDED_BY(mutex_);  // threads at work
   bool consumer_waits_ PENSTOCK_GUARDED_BY(mutex_) = false;
   bool stopped_ PENSTOCK_GUARDED_BY(mutex_) = false;
   std::exception_ptr broken_ PENSTOCK_GUARDED_BY(mutex_);  // a fault of ours or of the machine

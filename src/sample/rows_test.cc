@@ -15,7 +15,6 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
-using testing::Eq;
 using testing::HasSubstr;
 using testing::Optional;
 using testing::ThrowsMessage;
@@ -23,6 +22,11 @@ using testing::ThrowsMessage;
 const ElementSpec& mixed_spec() {
   static const ElementSpec spec = ElementSpec::dict(
       {{"none", Dtype::f32, {0}}, {"text", Dtype::string, {}}, {"x", Dtype::i32, {2}}});
+  return spec;
+}
+
+const ElementSpec& unknown_spec() {
+  static const ElementSpec spec = ElementSpec::unknown();
   return spec;
 }
 
@@ -77,7 +81,7 @@ TEST(RowsTest, ATensorWithoutBytesIsReportedAndNotCopied) {
   const ElementSpec spec = ElementSpec::single(Dtype::u8);
   Scratch scratch;
   const ScratchBlock known(spec, 1, scratch);
-  const ScratchBlock unknown(ElementSpec::unknown(), 1, scratch);
+  const ScratchBlock unknown(unknown_spec(), 1, scratch);
   for (const ScratchBlock* block : {&known, &unknown}) {
     EXPECT_TRUE(write_row(block->view(), 0, Tensor()).has_value());
     EXPECT_TRUE(write_row(block->view(), 0, Sample()).has_value());
@@ -95,7 +99,7 @@ TEST(RowsTest, WhatGoesIntoVaryingFieldsOutlivesTheCaller) {
   const ElementSpec spec = ElementSpec::single(Dtype::bytes);
   Scratch scratch;
   const ScratchBlock known(spec, 1, scratch);
-  const ScratchBlock unknown(ElementSpec::unknown(), 1, scratch);
+  const ScratchBlock unknown(unknown_spec(), 1, scratch);
   {
     const std::string gone(100, 'x');
     const Sample view = Tensor::view(Dtype::bytes, {}, std::as_bytes(std::span(gone)), nullptr);
@@ -134,9 +138,8 @@ TEST(RowsTest, ACutIsAWindowOnTheSameRows) {
 }
 
 TEST(RowsTest, ABlockOfUnknownSpecHoldsWholeSamples) {
-  const ElementSpec spec = ElementSpec::unknown();
   Scratch scratch;
-  const ScratchBlock block(spec, 3, scratch);
+  const ScratchBlock block(unknown_spec(), 3, scratch);
   EXPECT_EQ(write_row(block.view(), 1, mixed(7)), std::nullopt);
   EXPECT_EQ(write_row(block.view(), 2, Tensor::scalar(1.5)), std::nullopt);
   const BlockView cut = cut_rows(block.view(), 1, 2, scratch);

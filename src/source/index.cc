@@ -5,6 +5,7 @@
 #include "penstock/error.h"
 #include "sample/rows.h"
 #include "source/source.h"
+#include "trace/activity.h"
 
 namespace penstock {
 namespace {
@@ -30,6 +31,7 @@ class Index final : public Source {
                       const BlockView& out) const override {
     for (std::size_t row = 0; row < numbers.size(); ++row) {
       try {
+        trace::at_sample(out.identity.sample_id[row]);
         if (const auto wrong = write_row(out, row, fn_.run(numbers[row])))
           return Failure{*wrong,
                          {},

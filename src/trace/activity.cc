@@ -1,0 +1,29 @@
+#include "trace/activity.h"
+
+#include <utility>
+
+namespace penstock::trace {
+namespace {
+
+thread_local Activity* current = nullptr;
+
+}  // namespace
+
+Activity* set_activity(Activity* activity) {
+  return std::exchange(current, activity);
+}
+
+void doing(const std::string& op, std::uint64_t first_sample, std::uint64_t samples) {
+  if (current == nullptr) return;
+  current->op.store(&op, std::memory_order_relaxed);
+  current->first_sample.store(first_sample, std::memory_order_relaxed);
+  current->samples.store(samples, std::memory_order_relaxed);
+}
+
+void at_sample(std::uint64_t sample) {
+  if (current == nullptr) return;
+  current->first_sample.store(sample, std::memory_order_relaxed);
+  current->samples.store(1, std::memory_order_relaxed);
+}
+
+}  // namespace penstock::trace

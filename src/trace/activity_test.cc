@@ -1,0 +1,24 @@
+#include "trace/activity.h"
+
+#include <gtest/gtest.h>
+
+namespace penstock::trace {
+namespace {
+
+TEST(ActivityTest, SaysTheLastOpEnteredAndIsLeftAloneAfterwards) {
+  Activity activity;
+  const std::string resize = "resize#1";
+  const std::string crop = "crop#2";
+  doing(crop, 1, 1);  // nobody listens
+  Activity* const before = set_activity(&activity);
+  doing(resize, 7, 3);
+  EXPECT_EQ(activity.op.load(), &resize);
+  EXPECT_EQ(activity.first_sample, 7U);
+  EXPECT_EQ(activity.samples, 3U);
+  EXPECT_EQ(set_activity(before), &activity);
+  doing(crop, 9, 1);
+  EXPECT_EQ(activity.op.load(), &resize);
+}
+
+}  // namespace
+}  // namespace penstock::trace
