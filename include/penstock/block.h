@@ -21,11 +21,16 @@ struct Column {
   [[nodiscard]] bool dense() const { return tensors == nullptr; }
 };
 
-/// Who the rows of a block are. `occurrence` (how often the sample came before in this pass) is
-/// null where nothing asks for it.
+class RowFailures;
+
+/// Who the rows of a block are, and which of them could not be made. `occurrence` (how often the
+/// sample came before in this pass) is null where nothing asks for it; `failed` is null where the
+/// first failure ends the block.
 struct Identity {
   std::uint64_t* sample_id = nullptr;
   std::uint64_t* occurrence = nullptr;
+  std::uint8_t* failed = nullptr;
+  RowFailures* failures = nullptr;
 };
 
 /// Rows that somebody else owns; cheap to copy and to cut. While the spec is unknown the rows are

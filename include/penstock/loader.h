@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <penstock/batch.h>
 #include <penstock/dataset.h>
+#include <penstock/ledger.h>
 #include <penstock/plan.h>
 #include <penstock/state.h>
 
@@ -22,6 +24,9 @@ struct LoaderOptions {
   std::optional<Tail> tail = {};                      // where batch() named none
   std::optional<unsigned> threads = {};               // at most so many of the pool's; 0 = inline
   std::optional<std::uint64_t> lookahead_bytes = {};  // for batches that wait
+  OnError on_error = OnError::raise;
+  std::string ledger_file = {};                  // where skipped samples are written, if anywhere
+  std::optional<std::uint64_t> skip_limit = {};  // an epoch; default: 10, or 1 in 1,000 if more
   /// A wait this long is reported with who holds it up; or is an error, if `stall_is_error`.
   std::chrono::milliseconds stall_after = std::chrono::seconds(30);
   bool stall_is_error = false;
@@ -54,6 +59,8 @@ class Iterator {
   [[nodiscard]] std::vector<Batch> replay(std::uint64_t step) const;
   /// Ends a wait in `next` with CancelledError and lets the threads go. `next` starts them again.
   void stop();
+  /// What was left out under OnError::skip.
+  [[nodiscard]] const Ledger& ledger() const;
   /// Number of this epoch's events in the trace.
   [[nodiscard]] std::uint32_t trace_run() const;
 
@@ -88,6 +95,7 @@ class Loader {
   /// Step `step` of the current epoch again; its one batch here.
   [[nodiscard]] Batch step(std::uint64_t step) const;
   void stop();
+  [[nodiscard]] const Ledger& ledger() const { return own_->ledger(); }
   [[nodiscard]] std::uint32_t trace_run() const;
 
   /// `for (const Batch& batch : loader)`: what is left of the epoch. A loop that was left early

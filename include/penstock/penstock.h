@@ -8,6 +8,7 @@
 #include <penstock/dtype.h>
 #include <penstock/error.h>
 #include <penstock/function.h>
+#include <penstock/ledger.h>
 #include <penstock/loader.h>
 #include <penstock/plan.h>
 #include <penstock/rng.h>

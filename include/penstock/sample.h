@@ -29,7 +29,8 @@ struct Structure {
 
 class Sample {
  public:
-  Sample() = default;
+  /// An empty tuple.
+  Sample() { structure_.kind = Structure::Kind::tuple; }
   Sample(Tensor tensor);  // NOLINT: a tensor is a sample
   static Sample dict(std::vector<std::pair<std::string, Sample>> items);
   static Sample tuple(std::vector<Sample> parts);

@@ -26,6 +26,8 @@ struct ElementSpec {
 
   bool operator==(const ElementSpec&) const = default;
   static ElementSpec unknown();
+  /// No fields at all.
+  static ElementSpec none();
   static ElementSpec of(const Sample& sample);
   /// One field without structure.
   static ElementSpec single(Dtype dtype, Shape shape = {});

@@ -28,21 +28,22 @@ Nanoseconds VirtualClock::now() const {
 void VirtualClock::pause(Nanoseconds duration) {
   Lock lock(mutex_);
   const Nanoseconds until = now_ + duration;
-  ++sleepers_;
+  if (until <= now_) return;
+  wakes_.insert(until);
   changed_.notify_all();
   while (now_ < until) changed_.wait(mutex_);
-  --sleepers_;
 }
 
 void VirtualClock::advance(Nanoseconds duration) {
   Lock lock(mutex_);
   now_ += duration;
+  wakes_.erase(wakes_.begin(), wakes_.upper_bound(now_));
   changed_.notify_all();
 }
 
 void VirtualClock::wait_for_sleepers(int count) {
   Lock lock(mutex_);
-  while (sleepers_ < count) changed_.wait(mutex_);
+  while (static_cast<int>(wakes_.size()) < count) changed_.wait(mutex_);
 }
 
 }  // namespace penstock

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <set>
 
 #include "base/mutex.h"
 
@@ -34,7 +35,7 @@ class VirtualClock final : public Clock {
   mutable Mutex mutex_;
   Condition changed_;
   Nanoseconds now_ PENSTOCK_GUARDED_BY(mutex_){0};
-  int sleepers_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  std::multiset<Nanoseconds> wakes_ PENSTOCK_GUARDED_BY(mutex_);  // of those who sleep
 };
 
 }  // namespace penstock

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <functional>
 #include <vector>
 
 #include "base/mutex.h"
@@ -11,11 +10,6 @@
 
 namespace penstock {
 namespace {
-
-/// On a virtual clock nobody waits for time to pass.
-void doze(Clock& clock, Nanoseconds duration) {
-  std::invoke(&Clock::sleep, clock, duration);
-}
 
 TEST(ClockTest, RealTimeNeverGoesBack) {
   const Nanoseconds before = Clock::real().now();
@@ -28,7 +22,7 @@ TEST(VirtualClockTest, StandsStillUntilAdvanced) {
   EXPECT_EQ(clock.now(), start);
   clock.advance(Nanoseconds(7));
   EXPECT_EQ(clock.now() - start, Nanoseconds(7));
-  doze(clock, Nanoseconds(0));
+  clock.pause(Nanoseconds(0));
   EXPECT_EQ(clock.now() - start, Nanoseconds(7));
 }
 
@@ -41,7 +35,7 @@ TEST(VirtualClockTest, SleepersWakeInTheOrderOfTheirTime) {
   std::vector<Thread> sleepers;
   for (int i = kSleepers; i > 0; --i)
     sleepers.emplace_back("sleeper", [&, i] {
-      doze(clock, Nanoseconds(i));
+      clock.pause(Nanoseconds(i));
       Lock lock(mutex);
       order.push_back(i);
       woke.notify_all();
@@ -63,7 +57,7 @@ TEST(VirtualClockTest, AThreadWhoseTimeHasComeNoLongerCountsAsASleeper) {
   std::atomic<bool> done = false;
   Thread ticker("ticker", [&] {
     for (int i = 0; i < kRounds; ++i) {
-      doze(clock, Nanoseconds(1));
+      clock.pause(Nanoseconds(1));
       woken.push_back(clock.now());
     }
     done = true;

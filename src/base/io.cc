@@ -18,8 +18,8 @@ Failure io_failure(const std::string& what, const std::string& path, int error) 
 
 class Descriptor {
  public:
-  explicit Descriptor(const std::string& path)
-      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  explicit Descriptor(const std::string& path, int flags = O_RDONLY)
+      : number_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
   ~Descriptor() {
     if (number_ >= 0) ::close(number_);
   }
@@ -36,7 +36,12 @@ class PosixIo final : public Io {
   Result<Bytes> read(const std::string& path, std::uint64_t offset, std::uint64_t length) override {
     const Descriptor file(path);
     if (file.number() < 0) return io_failure("cannot open", path, errno);
-    Bytes bytes(length);
+    Bytes bytes;
+    try {
+      bytes.resize(length);
+    } catch (const std::exception&) {
+      return Failure{fmt::format("no memory for {} bytes of {}", length, path)};
+    }
     std::uint64_t done = 0;
     while (done < length) {
       const ssize_t got = ::pread(file.number(), bytes.data() + done, length - done,
@@ -66,6 +71,19 @@ class PosixIo final : public Io {
       if (got == 0) return text;
       text.append(chunk.data(), static_cast<std::size_t>(got));
     }
+  }
+
+  Result<void> append(const std::string& path, const std::string& text) override {
+    const Descriptor file(path, O_WRONLY | O_CREAT | O_APPEND);
+    if (file.number() < 0) return io_failure("cannot open", path, errno);
+    std::size_t done = 0;
+    while (done < text.size()) {
+      const ssize_t wrote = ::write(file.number(), text.data() + done, text.size() - done);
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0) return io_failure("cannot write", path, errno);
+      done += static_cast<std::size_t>(wrote);
+    }
+    return {};
   }
 };
 

@@ -22,6 +22,9 @@ class Io {
   /// The whole file; for small ones, and for those whose size is not known before (as in /proc).
   virtual Result<std::string> read_text(const std::string& path) = 0;
 
+  /// Adds `text` to the end of a file, which is made if it is not there.
+  virtual Result<void> append(const std::string& path, const std::string& text) = 0;
+
   static Io& real();
 };
 

@@ -73,5 +73,18 @@ TEST_F(IoTest, ReadTextTakesTheWholeFileWhateverItsSizeClaims) {
   EXPECT_THAT(*process, HasSubstr("Threads:"));
 }
 
+TEST_F(IoTest, AppendAddsToTheEndAndMakesTheFile) {
+  std::remove(path_.c_str());
+  ASSERT_TRUE(io_.append(path_, "one\n").ok());
+  ASSERT_TRUE(io_.append(path_, "").ok());
+  ASSERT_TRUE(io_.append(path_, "two\n").ok());
+  const auto text = io_.read_text(path_);
+  ASSERT_TRUE(text);
+  EXPECT_EQ(*text, "one\ntwo\n");
+  const auto refused = io_.append(path_ + "_missing/file", "x");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.failure().message, HasSubstr(path_));
+}
+
 }  // namespace
 }  // namespace penstock

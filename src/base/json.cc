@@ -4,8 +4,10 @@ namespace penstock {
 
 std::optional<Json> parse_json(std::string_view text) {
   constexpr int kDepthMax = 64;
-  const auto shallow = [](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDepthMax) throw std::length_error("too deep");
+  const auto shallow = [](int depth, Json::parse_event_t event, Json&) {
+    const bool opens =
+        event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    if (opens && depth >= kDepthMax) throw std::length_error("too deep");
     return true;
   };
   try {

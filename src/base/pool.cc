@@ -120,6 +120,7 @@ unsigned Pool::detach(const Work& work, std::chrono::nanoseconds patience) {
       shared_->left.wait_for(shared_->mutex, left);
     }
     stuck = member->inside;
+    if (stuck.empty()) member->work.reset();  // threads on their way out still hold the member
     member->abandoned = !stuck.empty();
     for (const unsigned slot : stuck) shared_->threads[slot]->detach();
     abandoned_threads += static_cast<unsigned>(stuck.size());

@@ -13,11 +13,13 @@ namespace penstock {
 
 /// Why something failed, and where; becomes a SampleError when policy says raise.
 struct Failure {
-  std::string message;
-  Where where;
-  std::string remedy;
-  std::exception_ptr cause;
-  std::size_t row = 0;  // in the block that failed
+  std::string message = {};
+  Where where = {};
+  std::string remedy = {};
+  std::exception_ptr cause = {};
+  std::size_t row = 0;    // in the block that failed
+  bool row_known = true;  // false where a function failed for a block as a whole
+  bool may_pass = false;  // an IO error that may not come again
 
   [[noreturn]] void raise() const { throw SampleError(message, where, remedy, cause); }
 };

@@ -26,7 +26,13 @@ Thread::Thread(const std::string& name, std::function<void()> body)
 }
 
 Thread::Thread(Thread&&) noexcept = default;
-Thread& Thread::operator=(Thread&&) noexcept = default;
+Thread& Thread::operator=(Thread&& other) noexcept {
+  if (this != &other) {
+    if (impl_) join();
+    impl_ = std::move(other.impl_);
+  }
+  return *this;
+}
 
 Thread::~Thread() {
   if (impl_) join();

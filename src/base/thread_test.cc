@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -30,6 +31,24 @@ TEST(ThreadTest, AMovedThreadIsJoinedByItsNewOwner) {
   Thread second = std::move(first);
   second.join();
   EXPECT_EQ(ended, 1);
+}
+
+TEST(ThreadTest, ADetachedThreadRunsOnWithoutItsOwner) {
+  const auto go = std::make_shared<std::atomic<bool>>(false);
+  const auto ended = std::make_shared<std::atomic<bool>>(false);
+  {
+    Thread thread("detached", [go, ended] {
+      go->wait(false);
+      *ended = true;
+      ended->notify_all();
+    });
+    thread.detach();
+    thread.join();
+  }
+  EXPECT_FALSE(*ended);
+  *go = true;
+  go->notify_all();
+  ended->wait(false);
 }
 
 TEST(ThreadTest, AssigningToARunningThreadJoinsItFirst) {

@@ -30,6 +30,13 @@ std::string order_difference(const std::vector<std::string>& theirs,
   return lines.empty() ? "a later node" : fmt::format("{}", fmt::join(lines, "; "));
 }
 
+/// 10 samples of a pass, or one in a thousand where that is more.
+std::uint64_t default_skip_limit(const Plan& plan) {
+  const auto samples = plan.samples();
+  if (!samples || samples->is_endless()) return 10;
+  return std::max<std::uint64_t>(10, samples->count() / 1000);
+}
+
 std::vector<Segment> segments_of(const State& state) {
   std::vector<Segment> segments;
   for (const State::Size& size : state.sizes)
@@ -42,7 +49,10 @@ std::vector<Segment> segments_of(const State& state) {
 class Iterator::Impl {
  public:
   Impl(Plan plan, LoaderOptions options)
-      : plan_(std::move(plan)), options_(std::move(options)), geometry_(plan_.data()->geometry) {
+      : plan_(std::move(plan)),
+        options_(std::move(options)),
+        geometry_(plan_.data()->geometry),
+        ledger_(options_.ledger_file, options_.skip_limit.value_or(default_skip_limit(plan_))) {
     const Wishes wishes = wishes_of(*plan_.dataset().node());
     if (!options_.threads) options_.threads = wishes.threads;
     if (!options_.lookahead_bytes) options_.lookahead_bytes = wishes.lookahead_bytes;
@@ -56,6 +66,7 @@ class Iterator::Impl {
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] const LoaderOptions& options() const { return options_; }
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+  [[nodiscard]] const Ledger& ledger() const { return ledger_; }
   [[nodiscard]] bool at_end() const { return step_ >= geometry_.steps(); }
   [[nodiscard]] std::uint32_t trace_run() const {
     return run_ ? run_->trace_run() : last_trace_run_;
@@ -128,7 +139,7 @@ class Iterator::Impl {
   ElementSpec spec_for(const Place& place) {
     if (plan_.data()->program.spec.known) return plan_.data()->program.spec;
     if (layout_ && !layout_->spec.fields.empty()) return layout_->spec;
-    ElementSpec spec;
+    ElementSpec spec = ElementSpec::none();
     for_each_share(place, [&](std::uint32_t share, const Cut& cut) {
       if (spec.fields.empty() && cut.size(share) > 0)
         spec = ElementSpec::of(compute_row(*plan_.data(), place, cut.first(share)).sample);
@@ -166,6 +177,7 @@ class Iterator::Impl {
   std::uint64_t epoch_ = 0;
   std::uint64_t step_ = 0;
   Geometry geometry_;  // of this epoch
+  Ledger ledger_;
   std::shared_ptr<const BatchLayout> layout_;
   std::shared_ptr<BatchRing> ring_;
   std::shared_ptr<Pool> pool_;
@@ -179,12 +191,20 @@ class Iterator::Impl {
 
 std::optional<KeptSample> Iterator::Impl::find_spec(ElementSpec& spec) {
   std::optional<KeptSample> kept;
+  const auto try_row = [&](std::uint64_t step, const Place& place, std::uint64_t row) {
+    try {
+      kept = compute_row(*plan_.data(), place, row);
+      kept->step = step;
+    } catch (const SampleError&) {
+      // Where such a sample is left out the next one tells as well.
+      if (options_.on_error == OnError::raise) throw;
+    }
+  };
   for (std::uint64_t step = step_; step < geometry_.steps() && !kept; ++step) {
     const Place place = geometry_.step(epoch_, step);
     for_each_share(place, [&](std::uint32_t share, const Cut& cut) {
-      if (kept || cut.size(share) == 0) return;
-      kept = compute_row(*plan_.data(), place, cut.first(share));
-      kept->step = step;
+      for (std::uint64_t row = 0; row < cut.size(share) && !kept; ++row)
+        try_row(step, place, cut.first(share) + row);
     });
   }
   if (kept) spec = ElementSpec::of(kept->sample);
@@ -198,7 +218,7 @@ void Iterator::Impl::start_run() {
     if (!spec.known) {
       // Where no row is left for us in this epoch the batches have no fields, and the next epoch
       // looks again.
-      spec = ElementSpec{};
+      spec = ElementSpec::none();
       kept = find_spec(spec);
     }
     const std::uint64_t rows = Cut{plan_.batch_samples(), plan_.shares().total}.size(0);
@@ -214,6 +234,7 @@ void Iterator::Impl::start_run() {
   settings.clock = options_.clock;
   settings.stall_after = options_.stall_after;
   settings.stall_is_error = options_.stall_is_error;
+  if (options_.on_error == OnError::skip) settings.ledger = &ledger_;
   settings.lookahead_steps = lookahead_steps_;
   settings.lookahead_bytes = options_.lookahead_bytes.value_or(ByteBudget::process().limit());
   if (options_.threads.value_or(1) > 0) {
@@ -245,7 +266,7 @@ State Iterator::Impl::state() const {
   }
   if (wants_drawn_seed(*plan_.dataset().node())) state.drawn_seed = plan_.data()->drawn_seed;
   state.digests = plan_.digests();
-  state.order = order_parts(*plan_.dataset().node());
+  state.order = order_parts(*plan_.dataset().node(), plan_.data()->options.tail);
   return state;
 }
 
@@ -254,7 +275,8 @@ void Iterator::Impl::restore(const State& state) {
   if (state.digests.order != ours.order)
     throw StateError(
         fmt::format("the state is of another dataset: {}",
-                    order_difference(state.order, order_parts(*plan_.dataset().node()))),
+                    order_difference(state.order, order_parts(*plan_.dataset().node(),
+                                                              plan_.data()->options.tail))),
         here(), "build the dataset as it was when the state was saved");
   if (state.digests.values != ours.values)
     report(
@@ -325,6 +347,9 @@ std::vector<Batch> Iterator::replay(std::uint64_t step) const {
 }
 void Iterator::stop() {
   impl_->stop();
+}
+const Ledger& Iterator::ledger() const {
+  return impl_->ledger();
 }
 std::uint32_t Iterator::trace_run() const {
   return impl_->trace_run();

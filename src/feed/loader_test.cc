@@ -6,9 +6,11 @@
 #include <atomic>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/io.h"
 #include "base/pool.h"
 #include "base/report.h"
 #include "base/thread.h"
@@ -237,6 +239,106 @@ TEST(LoaderTest, StopEndsAWaitAndTheLoaderGoesOnAfterwards) {
   EXPECT_EQ(loader.next()->step(), next);
 }
 
+Dataset with_bad_samples(std::int64_t count, std::int64_t every) {
+  return Dataset::range(count)
+      .map(
+          [every](std::int64_t x) {
+            if (x % every == 0) throw std::runtime_error("bad luck");
+            return x * 2;
+          },
+          {.name = "luck"})
+      .map([](std::int64_t x) {
+        if (x == 0) throw std::logic_error("a failed row must not go on");
+        return x + 1;
+      });
+}
+
+TEST(LoaderTest, SkippedSamplesLeaveTheirShareAndTheRestIsInPlace) {
+  for (unsigned threads = 0; threads <= 2; ++threads) {
+    LoaderOptions options;
+    options.shares = {3, 0, 3};
+    options.threads = threads;
+    options.on_error = OnError::skip;
+    options.skip_limit = 1000;
+    Loader loader(with_bad_samples(100, 10).batch(16), options);
+    std::vector<std::int64_t> seen;
+    std::uint64_t steps = 0;
+    while (const auto step = loader.next_step()) {
+      ++steps;
+      for (const Batch& share : *step) {
+        EXPECT_EQ(share.valid_count(), share.rows());
+        for (std::size_t row = 0; row < share.rows(); ++row) {
+          const std::int64_t value = share.values<std::int64_t>()[row];
+          EXPECT_EQ(value, static_cast<std::int64_t>(share.sample_id()[row]) * 2 + 1);
+          seen.push_back(value / 2);
+        }
+      }
+    }
+    EXPECT_EQ(steps, 7U);
+    EXPECT_EQ(seen.size(), 90U);
+    EXPECT_TRUE(std::ranges::is_sorted(seen));
+    ASSERT_EQ(loader.ledger().count(), 10U);
+    EXPECT_EQ(loader.ledger().entries()[3].sample.number, 30U);
+    EXPECT_THAT(loader.ledger().entries()[3].op, HasSubstr("luck"));
+    EXPECT_THAT(loader.ledger().text(), HasSubstr("bad luck"));
+  }
+}
+
+TEST(LoaderTest, TooManySkippedSamplesEndTheRunAndNameTheFirstTen) {
+  const std::string file = ::testing::TempDir() + "/ledger.jsonl";
+  std::remove(file.c_str());
+  Loader loader(with_bad_samples(100, 5).batch(10),
+                {.threads = 2, .on_error = OnError::skip, .ledger_file = file});
+  try {
+    while (loader.next()) {
+    }
+    FAIL() << "no error";
+  } catch (const SampleError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("sample 45"));
+    EXPECT_THAT(error.what(), HasSubstr(file));
+  }
+  const auto text = Io::real().read_text(file);
+  ASSERT_TRUE(text);
+  EXPECT_EQ(std::ranges::count(*text, '\n'), 12);
+}
+
+TEST(LoaderTest, AnErrorThatMayPassIsTriedAgainAndThenRaised) {
+  std::atomic<int> calls{0};
+  const auto flaky = [&calls](int failures) {
+    return Dataset::range(8)
+        .map([&calls, failures](std::int64_t x) {
+          if (x == 3 && ++calls <= failures)
+            throw std::system_error(EIO, std::generic_category(), "disk");
+          return x;
+        })
+        .batch(4);
+  };
+  Loader passes(flaky(2), {.threads = 2});
+  EXPECT_EQ(ids_of_epoch(passes).size(), 8U);
+  calls = 0;
+  Loader stays(flaky(100), {.threads = 2, .on_error = OnError::skip});
+  EXPECT_THROW(ids_of_epoch(stays), SampleError);
+  EXPECT_EQ(calls, 4);
+}
+
+TEST(LoaderTest, ABlockFunctionThatThrowsLosesOnlyItsBadRow) {
+  Loader loader(Dataset::range(20)
+                    .map(
+                        [](const Block& in, Block& out) {
+                          const auto x = in.column<std::int64_t>();
+                          for (std::size_t i = 0; i < x.size(); ++i) {
+                            if (x[i] == 7) throw std::runtime_error("seven");
+                            out.column<std::int64_t>()[i] = x[i];
+                          }
+                        },
+                        {.spec = ElementSpec::single(Dtype::i64)})
+                    .batch(10),
+                {.threads = 1, .on_error = OnError::skip});
+  const auto ids = ids_of_epoch(loader);
+  EXPECT_EQ(ids.size(), 19U);
+  EXPECT_EQ(loader.ledger().entries().front().sample.number, 7U);
+}
+
 TEST(LoaderTest, AWaitThatLastsTooLongIsReportedWithItsCulprit) {
   VirtualClock clock;
   std::atomic<int> reports{0};
@@ -274,16 +376,14 @@ TEST(LoaderTest, AWaitThatLastsTooLongIsReportedWithItsCulprit) {
 
 TEST(LoaderTest, AStallCanBeAnError) {
   VirtualClock clock;
-  Loader loader(Dataset::range(8)
-                    .map([&clock](std::int64_t x) {
-                      if (x == 5) clock.pause(hours(1));
-                      return x;
-                    })
-                    .batch(4),
-                {.threads = 2,
-                 .stall_after = milliseconds(100),
-                 .stall_is_error = true,
-                 .clock = &clock});
+  Loader loader(
+      Dataset::range(8)
+          .map([&clock](std::int64_t x) {
+            if (x == 5) clock.pause(hours(1));
+            return x;
+          })
+          .batch(4),
+      {.threads = 2, .stall_after = milliseconds(100), .stall_is_error = true, .clock = &clock});
   EXPECT_TRUE(loader.next());
   std::atomic<bool> ended{false};
   Thread waker("waker", [&] {

@@ -56,7 +56,7 @@ Batch run_block(const Plan& plan, const BlockId& block) {
   ElementSpec spec = data.program.spec;
   if (!spec.known && block.count > 0)
     spec = ElementSpec::of(compute_row(data, place, block.first).sample);
-  if (!spec.known) spec = ElementSpec{};
+  if (!spec.known) spec = ElementSpec::none();
   const ShareFacts facts{block.pass, block.step, 0, 1, block.count, place.count};
   return Batch(compute_once(data, {place, block.first, facts}, spec));
 }
@@ -69,7 +69,15 @@ Sample Dataset::sample(std::uint64_t number) const {
     if (number >= steps.rows())
       throw ConfigError(fmt::format("sample {} of {}", number, steps.rows()));
     const PlanData plan(*this, {}, 0);
-    return compute_row(plan, steps.row({0, 0}, number), 0).sample;
+    const Place at = steps.row({0, 0}, number);
+    if (!is_whole(plan.program, at)) return compute_row(plan, at, 0).sample;
+    // A function of whole batches wants the step around it.
+    const Node& leaf = *steps_of(*node_, std::nullopt, 0).leaves[at.leaf];
+    const Groups groups = groups_of(*leaf.as<BatchVerb>(), leaf.input().size, std::nullopt);
+    const std::uint64_t step = at.first / groups.batch;
+    const Place whole{at.leaf, at.turn, groups.first(step), groups.size(step)};
+    const RowsWanted wanted{whole, at.first - whole.first, {0, step, 0, 1, 1, whole.count}};
+    return Batch(compute_once(plan, wanted, plan.program.spec)).row(0);
   }
   if (!cardinality().is_endless() && number >= cardinality().count())
     throw ConfigError(fmt::format("sample {} of a dataset of {}", number, cardinality().count()));

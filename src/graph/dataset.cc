@@ -16,6 +16,22 @@ Dataset make(Node node) {
   return Dataset(std::make_shared<const Node>(std::move(node)));
 }
 
+[[noreturn]] void refuse_count(const std::string& word, std::uint64_t count, const char* what) {
+  throw ConfigError(fmt::format("{}: {} {} are above 2^62", word, count, what), {},
+                    "use repeat() for an endless dataset");
+}
+
+/// `make` for nodes that may have more elements, or samples in their steps, than can be numbered.
+Dataset make_counted(const std::string& word, Node node) {
+  constexpr std::uint64_t kCountMax = 1ULL << 62;
+  if (!node.size.is_endless()) {
+    if (node.size.count() > kCountMax) refuse_count(word, node.size.count(), "elements");
+    const std::uint64_t rows = node.batched ? steps_of(node, std::nullopt, 0).steps.rows() : 0;
+    if (rows > kCountMax && rows != kUncounted) refuse_count(word, rows, "samples");
+  }
+  return make(std::move(node));
+}
+
 /// A node with one input that keeps what its elements look like.
 Node after(const Dataset& input, Verb verb) {
   Node node;
@@ -28,11 +44,16 @@ Node after(const Dataset& input, Verb verb) {
 }
 
 Dataset from_source(std::shared_ptr<const Source> source, const SourceOptions& options) {
+  // What a function returns may be declared; what an array holds is there to see.
+  if (options.spec && source->spec().known && *options.spec != source->spec())
+    throw ConfigError(fmt::format("{}: the data is {}, declared was {}", source->word(),
+                                  source->spec().text(), options.spec->text()));
   Node node;
   node.spec = options.spec ? *options.spec : source->spec();
   node.size = Cardinality::of(source->size());
+  const std::string word = source->word();
   node.verb = SourceVerb{std::move(source)};
-  return make(std::move(node));
+  return make_counted(word, std::move(node));
 }
 
 std::optional<std::uint64_t> count_or_all(const char* word, std::int64_t count) {
@@ -142,19 +163,18 @@ Dataset Dataset::shuffle(const ShuffleOptions& options) const {
 
 Dataset Dataset::repeat(std::int64_t count) const {
   const auto rounds = count_or_all("repeat", count);
-  if (cardinality().is_endless() && rounds != 0U) return *this;
+  if (cardinality().is_endless()) return rounds == 0U ? take(0) : *this;
   Node node = after(*this, RepeatVerb{rounds});
-  const std::uint64_t each = cardinality().is_endless() ? 1 : cardinality().count();
+  const std::uint64_t each = cardinality().count();
   std::uint64_t total = 0;
   if (!rounds) {
     if (each > 0) node.size = Cardinality::endless();
-  } else if (__builtin_mul_overflow(each, *rounds, &total) || total > (1ULL << 62)) {
-    throw ConfigError(fmt::format("repeat: {} times {} elements is above 2^62", *rounds, each), {},
-                      "use repeat() for an endless dataset");
+  } else if (__builtin_mul_overflow(each, *rounds, &total)) {
+    refuse_count("repeat", each, "elements, repeated");
   } else {
     node.size = Cardinality::of(total);
   }
-  return make(std::move(node));
+  return make_counted("repeat", std::move(node));
 }
 
 Dataset Dataset::take(std::int64_t count) const {
@@ -210,7 +230,7 @@ Dataset Dataset::concatenate(const Dataset& other) const {
   } else {
     node.size = Cardinality::of(cardinality().count() + other.cardinality().count());
   }
-  return make(std::move(node));
+  return make_counted("concatenate", std::move(node));
 }
 
 Dataset Dataset::zip(const std::vector<Dataset>& parts, const ZipOptions& options) {
@@ -303,7 +323,7 @@ Dataset Dataset::cache(const CacheOptions& options) const {
                         "put cache() before it");
   }
   return make(
-      after(*this, CacheVerb{options.bytes_max, std::make_shared<RowStore>(options.bytes_max)}));
+      after(*this, CacheVerb{options.bytes_max, std::make_shared<CacheStores>(options.bytes_max)}));
 }
 
 Dataset Dataset::prefetch(const PrefetchOptions& options) const {
@@ -324,7 +344,7 @@ bool Dataset::batched() const {
   return node_->batched;
 }
 Digests Dataset::digests() const {
-  return digests_of(*node_);
+  return digests_of(*node_, std::nullopt);
 }
 
 }  // namespace penstock

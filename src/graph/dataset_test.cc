@@ -366,5 +366,22 @@ TEST(DatasetTest, ApplyHandsTheDatasetToAFunction) {
   EXPECT_EQ(numbers(10).apply(halved).describe(), numbers(10).shard(2, 0).describe());
 }
 
+TEST(DatasetTest, ADeclaredSpecMustBeWhatAnArrayHolds) {
+  const auto rows = Tensor::of(std::vector<std::int64_t>{1, 2, 3});
+  const auto declare = [&](const ElementSpec& spec) {
+    return Dataset::from_tensor_slices(rows, {.spec = spec});
+  };
+  EXPECT_THROW((void)declare(ElementSpec::single(Dtype::i64, {10})), ConfigError);
+  EXPECT_THROW((void)declare(ElementSpec::unknown()), ConfigError);
+}
+
+TEST(DatasetTest, MoreElementsThanCanBeNumberedAreRefusedEverywhere) {
+  const auto number = [](std::uint64_t i) { return static_cast<std::int64_t>(i); };
+  const Dataset all = Dataset::from_index(1ULL << 62, number);
+  EXPECT_THROW((void)all.concatenate(all).concatenate(all.concatenate(all)), ConfigError);
+  EXPECT_THROW((void)all.batch(1LL << 61).repeat(1024), ConfigError);
+  EXPECT_THROW((void)Dataset::range(INT64_MIN, INT64_MAX), ConfigError);
+}
+
 }  // namespace
 }  // namespace penstock

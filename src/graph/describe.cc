@@ -73,15 +73,28 @@ bool changes_order(const Node& node, bool batch_counts) {
   return batch_counts || node.as<BatchVerb>() == nullptr;
 }
 
-void collect_order(const Node& node, bool batch_counts, std::vector<std::string>& parts) {
-  // Below an unbatch the batch size says which samples a drop leaves out.
-  const bool below = batch_counts || node.as<UnbatchVerb>() != nullptr;
+/// Where batches count: `batch_counts`, with the tail that fills in where none is named. Below an
+/// unbatch the batch size says which samples a drop leaves out, and no tail fills in.
+struct Counting {
+  bool batch_counts = false;
+  std::optional<Tail> tail;
+};
+
+void collect_order(const Node& node, Counting counting, std::vector<std::string>& parts) {
+  const auto [batch_counts, tail] = counting;
+  const Counting below = node.as<UnbatchVerb>() ? Counting{true, std::nullopt} : counting;
   for (const NodePtr& input : node.inputs) collect_order(*input, below, parts);
   if (!changes_order(node, batch_counts)) return;
   if (const auto* source = node.as<SourceVerb>()) {
     Digest identity;
     source->source->identify(identity);
     parts.push_back(fmt::format("{} #{}", source->source->word(), identity.text().substr(0, 8)));
+  } else if (const auto* batch = node.as<BatchVerb>()) {
+    BatchVerb filled = *batch;
+    if (!filled.tail && tail && *tail != Tail::short_) filled.tail = tail;
+    parts.push_back(Wording{}(filled).line);
+  } else if (node.as<ZipVerb>()) {
+    parts.push_back(fmt::format("{} of {}", describe_node(node), node.inputs.size()));
   } else {
     parts.push_back(describe_node(node));
   }
@@ -89,9 +102,9 @@ void collect_order(const Node& node, bool batch_counts, std::vector<std::string>
 
 void collect_values(const Node& node, Digest& digest) {
   for (const NodePtr& input : node.inputs) collect_values(*input, digest);
-  if (node.as<MapVerb>() || node.as<EnumerateVerb>() || node.as<ZipVerb>())
-    digest.add(describe_node(node));
-  digest.add(node.spec.text());
+  const bool changes = node.as<MapVerb>() || node.as<EnumerateVerb>() || node.as<ZipVerb>();
+  if (changes) digest.add(describe_node(node));
+  if (changes || node.as<SourceVerb>()) digest.add(node.spec.text());
 }
 
 void list(const Node& node, int depth, std::string& text) {
@@ -121,15 +134,15 @@ bool batch_size_is_free(const Node& root) {
   return !counts_steps && batch_size_is_free(root.input());
 }
 
-std::vector<std::string> order_parts(const Node& root) {
+std::vector<std::string> order_parts(const Node& root, std::optional<Tail> tail) {
   std::vector<std::string> parts;
-  collect_order(root, root.batched && !batch_size_is_free(root), parts);
+  collect_order(root, {root.batched && !batch_size_is_free(root), tail}, parts);
   return parts;
 }
 
-Digests digests_of(const Node& root) {
+Digests digests_of(const Node& root, std::optional<Tail> tail) {
   Digest order;
-  for (const std::string& part : order_parts(root)) order.add(part);
+  for (const std::string& part : order_parts(root, tail)) order.add(part);
   Digest values;
   collect_values(root, values);
   values.add(PENSTOCK_VERSION);

@@ -209,12 +209,12 @@ TEST(DatasetDigestTest, ValuesDoNotChangeWithOrderOrBatchSize) {
 
 TEST(DatasetDigestTest, ThePartsOfAnOrderNameSourcesByDigestAndNodesByLine) {
   const Dataset data = Dataset::range(12).map(half).shuffle({.seed = 7}).batch(5);
-  const auto free = order_parts(*data.node());
+  const auto free = order_parts(*data.node(), std::nullopt);
   ASSERT_EQ(free.size(), 2U);
   EXPECT_EQ(free[0].substr(0, 7), "range #");
   EXPECT_EQ(free[0].size(), 15U);
   EXPECT_EQ(free[1], "shuffle(seed=7)");
-  const auto counted = order_parts(*data.take(2).node());
+  const auto counted = order_parts(*data.take(2).node(), std::nullopt);
   EXPECT_EQ(counted, (std::vector<std::string>{free[0], free[1], "batch(5)", "take(2)"}));
 }
 
@@ -223,6 +223,20 @@ TEST(DatasetDigestTest, TheOrderDigestStaysTheSameFromReleaseToRelease) {
   EXPECT_EQ(Dataset::range(10).digests().order, "eecbf5bc535a16e6");
   EXPECT_EQ(array({1, 2, 3}).shuffle({.seed = 7}).repeat(2).batch(2).take(1).digests().order,
             "73359153f12c45c1");
+}
+
+TEST(DescribeTest, ValuesKnowNothingOfHints) {
+  const Dataset data = Dataset::range(12).map(cast(Dtype::f32)).batch(2);
+  EXPECT_EQ(data.prefetch({.steps = 2}).digests().values, data.digests().values);
+  EXPECT_EQ(data.with_options({.threads = 2}).digests().values, data.digests().values);
+}
+
+TEST(DescribeTest, TheShapeOfATreeOfZipsIsPartOfTheOrder) {
+  const Dataset a = Dataset::range(9);
+  const Dataset b = Dataset::range(1, 10);
+  const Dataset c = Dataset::range(2, 11);
+  EXPECT_NE(Dataset::zip({a, Dataset::zip({b, c}).shuffle()}).digests().order,
+            Dataset::zip({Dataset::zip({a, b, c}).shuffle()}).digests().order);
 }
 
 }  // namespace

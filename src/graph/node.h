@@ -2,7 +2,9 @@
 // The nodes of a dataset. A node says what was asked for and what its elements look like; plan/
 // decides how it runs.
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,9 +53,28 @@ struct ZipVerb {
   bool strict = false;
 };
 struct EnumerateVerb {};
+/// What a cache keeps. Used in several places of a graph it keeps rows for each, since the same
+/// sample has another id, and draws other numbers, in each. Thread-safe.
+class CacheStores {
+ public:
+  /// Where in a graph: the first id, and how many sources and random ops came before its end.
+  using Place = std::array<std::uint64_t, 3>;
+  explicit CacheStores(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+  std::shared_ptr<RowStore> at(const Place& place) {
+    Lock lock(mutex_);
+    auto& store = stores_[place];
+    if (!store) store = std::make_shared<RowStore>(bytes_max_);
+    return store;
+  }
+
+ private:
+  const std::uint64_t bytes_max_;
+  Mutex mutex_;
+  std::map<Place, std::shared_ptr<RowStore>> stores_ PENSTOCK_GUARDED_BY(mutex_);
+};
 struct CacheVerb {
   std::uint64_t bytes_max = UINT64_MAX;
-  std::shared_ptr<RowStore> store;
+  std::shared_ptr<CacheStores> stores;
 };
 struct PrefetchVerb {
   PrefetchOptions options;
@@ -100,9 +121,10 @@ struct StepsOf {
 };
 StepsOf steps_of(const Node& batched, std::optional<Tail> tail, std::uint64_t drawn_seed);
 
-/// What the order digest is made of, one line per node; G only where steps are counted.
-std::vector<std::string> order_parts(const Node& root);
-Digests digests_of(const Node& root);
+/// What the order digest is made of, one line per node; G and the tail only where steps are
+/// counted. `tail` fills in where a batch names none.
+std::vector<std::string> order_parts(const Node& root, std::optional<Tail> tail);
+Digests digests_of(const Node& root, std::optional<Tail> tail);
 /// True when a state of this dataset loads at another batch size: one batch node, and nothing but
 /// repeats, caches and maps after it.
 bool batch_size_is_free(const Node& root);

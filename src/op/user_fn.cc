@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/guarded.h"
 #include "op/op.h"
 #include "penstock/error.h"
 #include "sample/rows.h"
@@ -21,23 +22,6 @@ std::string ColumnFn::signature() const {
 }
 
 namespace {
-
-/// Runs user code; what it throws becomes a Failure of row `row()`.
-template <typename Body, typename Row>
-Result<void> guarded(Body body, Row row) {
-  try {
-    body();
-    return {};
-  } catch (const std::exception& error) {
-    return Failure{fmt::format("the function threw: {}", error.what()),
-                   {},
-                   {},
-                   std::current_exception(),
-                   row()};
-  } catch (...) {
-    return Failure{"the function threw", {}, {}, std::current_exception(), row()};
-  }
-}
 
 std::string titled(const std::string& name) {
   return name.empty() ? "map" : fmt::format("map \"{}\"", name);
@@ -64,18 +48,15 @@ class ColumnOp final : public Op {
       const FieldSpec& field = input.fields[i];
       if (field.dtype != fn_.inputs[i] || !is_dense(field))
         throw ConfigError(
-            fmt::format("{}: parameter {} of the function {} is {}, field \"{}\" is {}",
+            fmt::format("{}: parameter {} of the function {} is {}, field \"{}\" is {} in {}",
                         titled(name_), i, fn_.signature(), dtype_name(fn_.inputs[i]), field.path,
-                        field.text()),
+                        field.text(), input.text()),
             {},
             fmt::format("declare the parameter as {}, or cast the field", dtype_name(field.dtype)));
       if (field.shape != input.fields.front().shape)
-        throw ConfigError(
-            fmt::format(
-                "{}: a typed function needs fields of one shape, \"{}\" is {} and \"{}\" is {}",
-                titled(name_), input.fields.front().path, input.fields.front().text(), field.path,
-                field.text()),
-            {}, "take a const Sample& instead");
+        throw ConfigError(fmt::format("{}: the function {} needs fields of one shape, not {}",
+                                      titled(name_), fn_.signature(), input.text()),
+                          {}, "take a const Sample& instead");
     }
     std::vector<ElementSpec> parts;
     for (const Dtype dtype : fn_.outputs)
@@ -176,7 +157,9 @@ class BlockOp final : public Op {
 
   Result<void> run(const BlockView& in, const BlockView& out, const OpContext&) const override {
     Block to(out);
-    return guarded([&] { fn_.run(Block(in), to); }, [] { return std::size_t{0}; });
+    auto done = guarded([&] { fn_.run(Block(in), to); }, [] { return std::size_t{0}; });
+    if (!done) done.failure().row_known = false;
+    return done;
   }
 
  private:
@@ -197,7 +180,7 @@ std::shared_ptr<const Op> make_sample_op(SampleFn fn, const MapOptions& options)
 }
 
 std::shared_ptr<const Op> make_block_op(BlockFn fn, const MapOptions& options) {
-  if (!options.spec)
+  if (!options.spec || !options.spec->known)
     throw ConfigError(
         fmt::format("{}: a block function needs its result declared", titled(options.name)), {},
         "pass {.spec = ElementSpec::single(dtype)} or another spec");

@@ -1,11 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -151,6 +153,21 @@ TEST(TypedFunctionTest, WhatIsThrownButNoExceptionNamesItsRowToo) {
   EXPECT_THROW(std::rethrow_exception(run.failure().cause), const char*);
 }
 
+TEST(TypedFunctionTest, OnlyErrorsOfTheSystemThatMayPassAreMarkedSo) {
+  const auto fails_with = [](int code) {
+    return OpRun(typed([code](std::int64_t) -> std::int64_t {
+                   throw std::system_error(code, std::generic_category());
+                 }),
+                 {row_of({1})})
+        .failure()
+        .may_pass;
+  };
+  EXPECT_TRUE(fails_with(EIO));
+  EXPECT_TRUE(fails_with(ETIMEDOUT));
+  EXPECT_FALSE(fails_with(ENOENT));
+  EXPECT_FALSE(fails_with(EACCES));
+}
+
 TEST(TypedFunctionTest, RowsWithoutValuesCallNothing) {
   const OpRun run(typed([](std::int64_t) -> std::int64_t { throw std::logic_error("called"); }),
                   {row_of({}), row_of({})});
@@ -260,6 +277,7 @@ TEST(BlockFunctionTest, AnExceptionBecomesAFailure) {
                     {.spec = ElementSpec::single(Dtype::u64)});
   const OpRun run(op, six_rows_of_three());
   ASSERT_FALSE(run.ok());
+  EXPECT_FALSE(run.failure().row_known);
   EXPECT_THAT(run.failure().message, AllOf(HasSubstr("\"y\""), HasSubstr("i64[3]")));
   EXPECT_THROW(std::rethrow_exception(run.failure().cause), ConfigError);
 }

@@ -33,15 +33,15 @@ void explain_cut(const Plan& plan, std::string& text) {
     line("last step ", plan.steps().count() - 1);
 }
 
-/// Samples that a `drop` leaves out of each pass.
+/// Samples that drops leave out each time through, those below an unbatch included.
 std::uint64_t dropped(const Node& node, std::optional<Tail> tail) {
-  const auto shape = steps_of(node, tail, 0);
   std::uint64_t lost = 0;
-  for (const Node* leaf : shape.leaves) {
-    if (leaf->input().size.is_endless()) continue;
-    const Groups groups = groups_of(*leaf->as<BatchVerb>(), leaf->input().size, tail);
-    lost += groups.count - groups.delivered();
+  if (const auto* batch = node.as<BatchVerb>(); batch && !node.input().size.is_endless()) {
+    const Groups groups = groups_of(*batch, node.input().size, tail);
+    lost = groups.count - groups.delivered();
   }
+  if (node.as<UnbatchVerb>()) tail = std::nullopt;
+  for (const NodePtr& input : node.inputs) lost += dropped(*input, tail);
   return lost;
 }
 

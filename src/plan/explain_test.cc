@@ -93,5 +93,10 @@ TEST(ExplainTest, StepsThatTheDatasetCountsTieAStateToTheBatchSize) {
   EXPECT_THAT(Plan(numbers(10).batch(4).repeat(2)).explain(), Not(HasSubstr("same batch size")));
 }
 
+TEST(ExplainTest, WhatADropBelowAnUnbatchLeavesOutIsCounted) {
+  const Plan plan(Dataset::range(10).batch(4, {.drop_remainder = true}).unbatch().batch(3));
+  EXPECT_THAT(plan.explain(), testing::HasSubstr("drop: 2 samples"));
+}
+
 }  // namespace
 }  // namespace penstock

@@ -171,7 +171,8 @@ class ZipStage final : public Stage {
   /// The first part says who the rows are; the others need an identity only for themselves.
   static Identity identity_for(std::size_t part, const BlockView& out, Scratch& scratch) {
     if (part == 0) return out.identity;
-    return {scratch.array<std::uint64_t>(out.rows), scratch.array<std::uint64_t>(out.rows)};
+    return {scratch.array<std::uint64_t>(out.rows), scratch.array<std::uint64_t>(out.rows),
+            out.identity.failed, out.identity.failures};
   }
 
   Result<void> run_columns(const Ask& ask, const BlockView& out, Scratch& scratch) const {
@@ -200,6 +201,7 @@ class ZipStage final : public Stage {
       if (auto done = parts_[i]->produce(ask, blocks.back()->view(), scratch); !done) return done;
     }
     for (std::size_t row = 0; row < out.rows; ++row) {
+      if (out.identity.failed != nullptr && out.identity.failed[row] != 0) continue;
       std::vector<Sample> tuple;
       if (numbered_)
         tuple.emplace_back(Tensor::scalar(static_cast<std::int64_t>(ask.positions[row])));

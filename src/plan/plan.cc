@@ -67,7 +67,7 @@ Cardinality Plan::steps() const {
   return cardinality(data_->geometry.steps());
 }
 Digests Plan::digests() const {
-  return data_->dataset.digests();
+  return digests_of(*data_->dataset.node(), data_->options.tail);
 }
 
 std::optional<Cardinality> Plan::samples() const {

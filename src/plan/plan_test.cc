@@ -229,5 +229,32 @@ TEST(WishesTest, TheOutermostWishWins) {
   EXPECT_EQ(wishes_of(*numbers(10).batch(4).node()).threads, std::nullopt);
 }
 
+TEST(PlanTest, ATailThatIsFilledInCountsWhereStepsAreCounted) {
+  const Dataset data = Dataset::range(10).batch(3).shuffle();
+  EXPECT_NE(Plan(data, {.tail = Tail::drop}).digests().order, Plan(data).digests().order);
+  const Dataset free = Dataset::range(10).batch(3);
+  EXPECT_EQ(Plan(free, {.tail = Tail::drop}).digests().order, Plan(free).digests().order);
+}
+
+TEST(PlanTest, EndlessDataRepeatedZeroTimesIsEmpty) {
+  EXPECT_EQ(Plan(Dataset::range(3).repeat().repeat(0).batch(2)).steps(), Cardinality::of(0));
+}
+
+TEST(PlanTest, AnEmptyBlockOfUnknownSamplesCanBeDescribed) {
+  const auto same = [](const Sample& sample) { return sample; };
+  const Plan plan(Dataset::range(4).map(same).batch(2));
+  EXPECT_NO_THROW((void)run_block(plan, {0, 0, 0, 0}).spec().text());
+}
+
+TEST(PlanTest, ASampleOfBatchesIsWhatTheBatchHolds) {
+  const auto negated = [](const Sample& batch) {
+    std::vector<std::int64_t> rows;
+    for (const std::int64_t x : batch.tensor().values<std::int64_t>()) rows.push_back(-x);
+    return Sample(Tensor::of(rows));
+  };
+  const Dataset data = Dataset::range(4).batch(2).map(negated);
+  EXPECT_EQ(data.sample(1).tensor().item<std::int64_t>(), -1);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -50,9 +50,11 @@ class Compiler {
     if (map.op->random()) ++random_ops_;
     return place;
   }
-  static std::shared_ptr<RowStore> store_of(const Node& node, const CacheVerb& cache) {
+  [[nodiscard]] std::shared_ptr<RowStore> store_of(const Node& node, const CacheVerb& cache,
+                                                   std::uint64_t first_id) const {
     // A drawn seed makes other rows for each loader, so those cannot share.
-    return wants_drawn_seed(node) ? std::make_shared<RowStore>(cache.bytes_max) : cache.store;
+    if (wants_drawn_seed(node)) return std::make_shared<RowStore>(cache.bytes_max);
+    return cache.stores->at({first_id, sources_, random_ops_});
   }
 
   CompileOptions options_;
@@ -110,7 +112,8 @@ StagePtr Compiler::samples(const Node& node, std::uint64_t first_id) {
   }
   if (node.as<EnumerateVerb>()) return enumerate_stage(std::move(input), node.spec);
   if (const auto* cache = node.as<CacheVerb>())
-    return cache_stage(std::move(input), store_of(node, *cache), rounds_below(node.input()));
+    return cache_stage(std::move(input), store_of(node, *cache, first_id),
+                       rounds_below(node.input()));
   return input;  // take, prefetch and options leave the rows as they are
 }
 
@@ -133,8 +136,9 @@ std::vector<Chain> Compiler::steps(const Node& node, std::uint64_t first_id) {
     }
   } else if (const auto* cache = node.as<CacheVerb>()) {
     PENSTOCK_CHECK_EQ(chains.size(), 1U);
-    chains.front().samples = cache_stage(std::move(chains.front().samples), store_of(node, *cache),
-                                         rounds_below(node.input()));
+    chains.front().samples =
+        cache_stage(std::move(chains.front().samples), store_of(node, *cache, first_id),
+                    rounds_below(node.input()));
   } else if (node.as<ConcatenateVerb>()) {
     for (Chain& chain : steps(*node.inputs[1], first_id + id_space(*node.inputs[0])))
       chains.push_back(std::move(chain));

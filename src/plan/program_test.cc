@@ -204,5 +204,22 @@ TEST(ProgramTest, SamplesAreCompiledWithoutABatch) {
   EXPECT_EQ(stage->ids().key(5), (SampleKey{1, 1}));
 }
 
+TEST(ProgramTest, ACacheUsedTwiceKeepsTheIdsOfEachPlace) {
+  const Dataset cached = Dataset::range(3).cache();
+  const Plan both(cached.concatenate(cached).batch(6));
+  const Batch batch = run_block(both, {0, 0, 0, 6});
+  EXPECT_THAT(batch.sample_id(), ElementsAre(0, 1, 2, 3, 4, 5));
+  const Plan alone(cached.batch(3));
+  EXPECT_THAT(run_block(alone, {0, 0, 0, 3}).sample_id(), ElementsAre(0, 1, 2));
+}
+
+TEST(ProgramTest, SidesOfConcatenateThatTurnOutUnlikeAreASampleError) {
+  const auto byte = [](std::uint64_t i) {
+    return Sample(Tensor::scalar(static_cast<std::uint8_t>(i)));
+  };
+  const Dataset data = Dataset::from_index(2, byte).concatenate(Dataset::range(200));
+  EXPECT_THROW((void)run_block(Plan(data.batch(202)), {0, 0, 0, 202}), SampleError);
+}
+
 }  // namespace
 }  // namespace penstock

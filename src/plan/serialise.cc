@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/json.h"
 #include "plan/plan_data.h"
 
@@ -67,11 +68,20 @@ struct Arguments {
   }
 };
 
-Json node_json(const Node& node) {
+/// Adds `node` and what is below it to a flat list, inputs first, and returns its index.
+std::size_t list_node(const Node& node, Json& nodes) {
   Json inputs = Json::array();
-  for (const NodePtr& input : node.inputs) inputs.push_back(node_json(*input));
-  return {
-      {"word", verb_word(node)}, {"args", std::visit(Arguments{}, node.verb)}, {"inputs", inputs}};
+  for (const NodePtr& input : node.inputs) inputs.push_back(list_node(*input, nodes));
+  nodes.push_back({{"word", verb_word(node)},
+                   {"args", std::visit(Arguments{}, node.verb)},
+                   {"inputs", inputs}});
+  return nodes.size() - 1;
+}
+
+std::string check_of(const Json& fields) {
+  Digest digest;
+  digest.add(fields.dump());
+  return digest.text();
 }
 
 /// Named sources and functions of some datasets.
@@ -98,22 +108,26 @@ class Builder {
  public:
   explicit Builder(const Having& having) : having_(having) {}
 
-  Dataset build(const Json& node) const {
-    const auto word = node.at("word").get<std::string>();
-    const Json& args = node.at("args");
-    const Json& inputs = node.at("inputs");
-    if (inputs.empty()) return source(word, args);
-    if (word == "zip") {
-      std::vector<Dataset> parts;
-      for (const Json& input : inputs) parts.push_back(build(input));
-      return Dataset::zip(parts, {args.at("strict").get<bool>()});
+  /// The last of the nodes.
+  [[nodiscard]] Dataset build(const Json& nodes) const {
+    std::vector<Dataset> built;
+    for (const Json& node : nodes) {
+      std::vector<Dataset> inputs;
+      for (const Json& input : node.at("inputs")) inputs.push_back(built.at(input));
+      built.push_back(one(node.at("word"), node.at("args"), inputs));
     }
-    const Dataset input = build(inputs.at(0));
-    if (word == "concatenate") return input.concatenate(build(inputs.at(1)));
-    return verb(input, word, args);
+    return built.at(nodes.size() - 1);
   }
 
  private:
+  [[nodiscard]] Dataset one(const std::string& word, const Json& args,
+                            const std::vector<Dataset>& inputs) const {
+    if (inputs.empty()) return source(word, args);
+    if (word == "zip") return Dataset::zip(inputs, {args.at("strict").get<bool>()});
+    if (word == "concatenate") return inputs[0].concatenate(inputs.at(1));
+    return verb(inputs[0], word, args);
+  }
+
   [[nodiscard]] Dataset source(const std::string& word, const Json& args) const {
     if (word == "range")
       return Dataset::range(args.at("start").get<std::int64_t>(),
@@ -172,42 +186,66 @@ class Builder {
 
 std::string Plan::serialise() const {
   const PlanOptions& options = data_->options;
+  Json nodes = Json::array();
+  list_node(*data_->dataset.node(), nodes);
   Json fields{{"penstock", "plan"},
               {"format", kFormat},
-              {"dataset", node_json(*data_->dataset.node())},
+              {"nodes", nodes},
               {"shares", {options.shares.total, options.shares.first, options.shares.count}},
               {"seed", data_->drawn_seed},
               {"order", digests().order}};
   if (options.tail) fields["tail"] = *options.tail == Tail::drop ? "drop" : "short";
-  return fields.dump();
+  try {
+    fields["check"] = check_of(fields);
+    return fields.dump();
+  } catch (const Json::exception&) {
+    throw ConfigError("a name in the plan is not UTF-8 text and cannot travel");
+  }
 }
 
-Plan Plan::parse(const std::string& text, const std::vector<Dataset>& having) {
-  const auto fields = parse_json(text);
-  if (!fields || !fields->is_object() || fields->value("penstock", "") != "plan")
+namespace {
+
+/// The fields of a plan's text, whole and of a format we know.
+Json fields_of(const std::string& text) {
+  const auto parsed = parse_json(text);
+  if (!parsed || !parsed->is_object() || !parsed->contains("penstock") ||
+      parsed->at("penstock") != "plan")
     throw ConfigError("this is not a plan of penstock: it is cut short, or another text");
-  if (fields->value("format", 0) != kFormat)
+  Json fields = *parsed;
+  if (!fields.contains("format") || fields["format"] != kFormat)
     throw ConfigError(fmt::format("the plan has format {}, this version knows {}",
-                                  fields->value("format", 0), kFormat),
+                                  fields.contains("format") ? fields["format"].dump() : "none",
+                                  kFormat),
                       {}, "use the same version of penstock on both sides");
+  const Json check = fields.contains("check") ? fields["check"] : Json();
+  fields.erase("check");
+  if (check != check_of(fields))
+    throw ConfigError("the plan's text is garbled: its content does not fit its check sum");
+  return fields;
+}
+
+}  // namespace
+
+Plan Plan::parse(const std::string& text, const std::vector<Dataset>& having) {
   Having have;
   for (const Dataset& dataset : having) have.collect(*dataset.node());
   try {
-    const Dataset dataset = Builder(have).build(fields->at("dataset"));
+    const Json fields = fields_of(text);
+    const Dataset dataset = Builder(have).build(fields.at("nodes"));
     PlanOptions options;
-    const auto shares = fields->at("shares").get<std::vector<std::uint32_t>>();
+    const auto shares = fields.at("shares").get<std::vector<std::uint32_t>>();
     options.shares = {shares.at(0), shares.at(1), shares.at(2)};
-    options.drawn_seed = fields->at("seed").get<std::uint64_t>();
-    if (fields->contains("tail"))
-      options.tail = (*fields)["tail"] == "drop" ? Tail::drop : Tail::short_;
+    options.drawn_seed = fields.at("seed").get<std::uint64_t>();
+    if (fields.contains("tail"))
+      options.tail = fields["tail"] == "drop" ? Tail::drop : Tail::short_;
     Plan plan(dataset, options);
-    if (plan.digests().order != fields->at("order").get<std::string>())
+    if (plan.digests().order != fields.at("order").get<std::string>())
       throw ConfigError("the data found under the plan's names is not the data it was made for");
     return plan;
   } catch (const Json::exception& error) {
     throw ConfigError(fmt::format("the plan's text is garbled: {}", error.what()));
   } catch (const std::out_of_range&) {
-    throw ConfigError("the plan's text is garbled: too few shares");
+    throw ConfigError("the plan's text is garbled: something is missing");
   }
 }
 

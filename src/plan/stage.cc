@@ -1,5 +1,7 @@
 #include "plan/stage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -14,12 +16,18 @@ SampleKey IdSpace::key(std::uint64_t sample_id) const {
 }
 
 Result<void> Stage::produce(const Ask& ask, const BlockView& out, Scratch& scratch) const {
+  if (spec_.known && out.samples == nullptr && out.spec != &spec_ && *out.spec != spec_)
+    return Failure{fmt::format("elements are {} here and {} elsewhere in the dataset", spec_.text(),
+                               out.spec->text()),
+                   {},
+                   "both sides of a concatenate must give the same fields"};
   if (!spec_.known || out.samples == nullptr) return run(ask, out, scratch);
   const Scratch::Frame frame(scratch);
   const ScratchBlock typed(spec_, out.rows, scratch, out.identity);
   if (auto done = run(ask, typed.view(), scratch); !done) return done;
   for (std::size_t row = 0; row < out.rows; ++row)
-    (void)write_row(out, row, read_row(typed.view(), row));
+    if (out.identity.failed == nullptr || out.identity.failed[row] == 0)
+      (void)write_row(out, row, read_row(typed.view(), row));
   return {};
 }
 

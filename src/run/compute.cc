@@ -79,24 +79,59 @@ Result<void> compute_rows(const Program& program, const Place& place, std::uint6
                                                      scratch);
 }
 
+namespace {
+
+/// The rows that did not fail, one after the other; `rows` says which they are.
+std::unique_ptr<ScratchBlock> only_good(const BlockView& block, std::vector<std::size_t>& rows,
+                                        Scratch& scratch) {
+  for (std::size_t row = 0; row < block.rows; ++row)
+    if (block.identity.failed == nullptr || block.identity.failed[row] == 0) rows.push_back(row);
+  auto good = std::make_unique<ScratchBlock>(*block.spec, rows.size(), scratch);
+  for (std::size_t i = 0; i < rows.size(); ++i) copy_rows(block, rows[i], good->view(), i, 1);
+  return good;
+}
+
+/// The step's identity, with flags where the destinations have some.
+Identity step_identity(std::size_t rows, std::span<const Destination> destinations,
+                       Scratch& scratch) {
+  Identity identity{scratch.array<std::uint64_t>(rows), scratch.array<std::uint64_t>(rows)};
+  if (!destinations.empty() && destinations.front().rows->identity.failed != nullptr) {
+    identity.failed = scratch.array<std::uint8_t>(rows);
+    std::fill_n(identity.failed, rows, std::uint8_t{0});
+    identity.failures = destinations.front().rows->identity.failures;
+  }
+  return identity;
+}
+
+}  // namespace
+
 Result<void> compute_step(const Program& program, const Place& place,
                           std::span<const Destination> destinations, Scratch& scratch) {
   const Scratch::Frame frame(scratch);
   const Chain& chain = program.chains[place.leaf];
-  auto block = std::make_unique<ScratchBlock>(chain.samples->spec(), place.count, scratch);
+  const Identity identity = step_identity(place.count, destinations, scratch);
+  const ScratchBlock all(chain.samples->spec(), place.count, scratch, identity);
   const std::uint64_t* const positions = consecutive(place.first, place.count, scratch);
-  auto done =
-      chain.samples->produce({place.turn, {positions, place.count}}, block->view(), scratch);
+  auto done = chain.samples->produce({place.turn, {positions, place.count}}, all.view(), scratch);
+  if (!done) return done;
+  std::vector<std::size_t> good_rows;
+  auto block = only_good(all.view(), good_rows, scratch);
   for (const WholeOp& step : chain.whole) {
-    if (!done) return done;
-    auto next =
-        std::make_unique<ScratchBlock>(step.spec, place.count, scratch, block->view().identity);
-    done = apply(step, block->view(), next->view());
+    auto next = std::make_unique<ScratchBlock>(step.spec, good_rows.size(), scratch,
+                                               block->view().identity);
+    if (done = apply(step, block->view(), next->view()); !done) return done;
     block = std::move(next);
   }
-  if (!done) return done;
-  for (const Destination& destination : destinations)
-    copy_rows(block->view(), destination.first_row, *destination.rows, 0, destination.rows->rows);
+  for (const Destination& destination : destinations) {
+    const BlockView& out = *destination.rows;
+    if (out.identity.failed != nullptr) std::fill_n(out.identity.failed, out.rows, std::uint8_t{1});
+    for (std::size_t i = 0; i < good_rows.size(); ++i) {
+      const std::size_t row = good_rows[i] - destination.first_row;
+      if (good_rows[i] < destination.first_row || row >= out.rows) continue;
+      copy_rows(block->view(), i, out, row, 1);
+      if (out.identity.failed != nullptr) out.identity.failed[row] = 0;
+    }
+  }
   return {};
 }
 

@@ -19,7 +19,7 @@ bool is_whole(const Program& program, const Place& place);
 Result<void> compute_rows(const Program& program, const Place& place, std::uint64_t first_row,
                           const BlockView& out, Scratch& scratch);
 
-/// A part of a step and where its rows go.
+/// A part of a step and where its rows go, flags of failed rows included.
 struct Destination {
   std::uint64_t first_row = 0;
   const BlockView* rows = nullptr;

@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "base/report.h"
 #include "order/cut.h"
+#include "plan/failures.h"
 #include "run/compute.h"
 #include "sample/rows.h"
 #include "trace/trace.h"
@@ -38,6 +39,8 @@ struct PassRun::Flying {
   bool whole = false;
   std::uint64_t kept_rows = 0;  // of the first share with rows, delivered without computing
   std::uint64_t bytes = 0;      // taken from the budget
+  std::vector<std::vector<std::uint8_t>> failed;  // by share and row, where policy is to skip
+  mutable RowFailures failures;
 
   Mutex mutex;
   std::optional<Failure> failure PENSTOCK_GUARDED_BY(mutex);
@@ -143,10 +146,12 @@ void PassRun::fill(Flying& flying, std::uint64_t step) {
   flying.bytes = step_bytes_;
   const Shares& shares = plan_->options.shares;
   const Cut cut{flying.place.count, shares.total};
+  flying.failed.resize(settings_.ledger != nullptr ? shares.count : 0);
   for (std::uint32_t share = shares.first; share < shares.first + shares.count; ++share) {
     const ShareFacts facts{start_.pass, step, share, shares.total, cut.size(share), cut.rows};
     flying.shares.push_back(ring_->acquire(layout_, facts));
     flying.first_row.push_back(cut.first(share));
+    if (settings_.ledger != nullptr) flying.failed[share - shares.first].assign(facts.rows, 0);
     flying.rows_here += cut.size(share);
   }
 }
@@ -205,19 +210,31 @@ bool PassRun::claim(std::vector<Piece>& pieces) {
   return !pieces.empty();
 }
 
+BlockView PassRun::rows_of(const Flying& flying, std::size_t share) const {
+  BlockView rows = flying.shares[share]->rows();
+  if (settings_.ledger != nullptr) {
+    // Each thread writes flags of its own rows only.
+    rows.identity.failed = const_cast<std::uint8_t*>(flying.failed[share].data());
+    rows.identity.failures = &flying.failures;
+  }
+  return rows;
+}
+
 Result<void> PassRun::compute(const Piece& piece) {
   Scratch& scratch = thread_scratch();
   const Flying& flying = *piece.step;
   if (piece.whole) {
+    std::vector<BlockView> shares;
     std::vector<Destination> destinations;
-    for (std::size_t i = 0; i < flying.shares.size(); ++i)
-      destinations.push_back({flying.first_row[i], &flying.shares[i]->rows()});
+    for (std::size_t i = 0; i < flying.shares.size(); ++i) shares.push_back(rows_of(flying, i));
+    for (std::size_t i = 0; i < shares.size(); ++i)
+      destinations.push_back({flying.first_row[i], &shares[i]});
     return compute_step(plan_->program, flying.place, destinations, scratch);
   }
   // Blocks of some thousand rows at most, so that what passes between ops stays in cache.
   constexpr std::uint64_t kBlockRows = 2048;
   const Scratch::Frame frame(scratch);
-  const BlockView& share = flying.shares[piece.share]->rows();
+  const BlockView share = rows_of(flying, piece.share);
   for (std::uint64_t done = 0; done < piece.rows; done += kBlockRows) {
     const std::uint64_t rows = std::min(kBlockRows, piece.rows - done);
     const BlockView out = cut_rows(share, piece.first + done, rows, scratch);
@@ -246,8 +263,10 @@ void PassRun::finish(const Piece& piece, Result<void> done, Nanoseconds began) {
     Lock lock(flying.mutex);
     whole = !flying.failure.has_value();
   }
-  if (whole)
-    for (const auto& share : flying.shares) share->gather();
+  for (std::size_t i = 0; whole && i < flying.shares.size(); ++i) {
+    if (settings_.ledger != nullptr) flying.shares[i]->drop_rows(flying.failed[i]);
+    flying.shares[i]->gather();
+  }
   trace::record({trace::Kind::ready, trace_run_, static_cast<std::uint32_t>(flying.rows_here),
                  flying.step, count_of(began), count_of(clock_.now())});
   flying.ready = true;
@@ -383,7 +402,7 @@ void PassRun::await_head() {
       head_ready_.wait_for(mutex_, look_again);
       consumer_waits_ = false;
       look_again = std::min(2 * look_again, kLookAgainMax);
-      watch(began, report_after);
+      if (flying_.empty() || !flying_.front()->ready) watch(began, report_after);
       continue;
     }
     for (auto& spent : spent_) spare_.push_back(std::move(spent));
@@ -403,6 +422,26 @@ void PassRun::await_head() {
   if (waited)
     trace::record({trace::Kind::waited, trace_run_, 0, handed_.front()->step, count_of(began),
                    count_of(clock_.now())});
+}
+
+void PassRun::write_ledger(Flying& flying) {
+  const auto failures = flying.failures.take();
+  if (failures.empty()) return;
+  std::vector<LedgerEntry> entries;
+  for (const Failure& failure : failures) {
+    LedgerEntry entry;
+    entry.epoch = start_.pass;
+    entry.step = flying.step;
+    entry.sample = failure.where.sample.value_or(SampleKey{});
+    entry.op = failure.where.op;
+    entry.reason = failure.message;
+    entries.push_back(std::move(entry));
+  }
+  // Threads are done in any order; the ledger is the same every time.
+  std::ranges::sort(entries, {}, [](const LedgerEntry& entry) {
+    return std::pair(entry.sample.source, entry.sample.number);
+  });
+  settings_.ledger->add(entries);
 }
 
 StepBatches PassRun::deliver(Flying& flying) {
@@ -428,6 +467,7 @@ StepBatches PassRun::deliver(Flying& flying) {
       failure.raise();
     }
   }
+  if (settings_.ledger != nullptr) write_ledger(flying);
   const auto now = count_of(clock_.now());
   trace::record({trace::Kind::delivered, trace_run_, static_cast<std::uint32_t>(flying.rows_here),
                  flying.step, now, now});

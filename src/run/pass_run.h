@@ -13,6 +13,7 @@
 #include "base/pool.h"
 #include "order/geometry.h"
 #include "penstock/batch.h"
+#include "penstock/ledger.h"
 #include "plan/plan_data.h"
 #include "run/budget.h"
 #include "run/pacing.h"
@@ -42,6 +43,7 @@ struct RunSettings {
   std::uint64_t lookahead_steps = 0;
   Nanoseconds stall_after = std::chrono::seconds(30);  // a wait this long is reported
   bool stall_is_error = false;
+  Ledger* ledger = nullptr;  // where skipped samples go; null: failures are raised
   Clock* clock = nullptr;
 };
 
@@ -103,6 +105,9 @@ class PassRun final : public Work {
   Result<void> compute(const Piece& piece);
   void finish(const Piece& piece, Result<void> done, Nanoseconds began);
   StepBatches deliver(Flying& flying);
+  void write_ledger(Flying& flying);
+  /// Rows of a share with what collects their failures, if policy says so.
+  [[nodiscard]] BlockView rows_of(const Flying& flying, std::size_t share) const;
   void await_head();
   /// Reports a wait that has lasted too long; the pause before the next report doubles.
   void watch(Nanoseconds began, Nanoseconds& report_after) PENSTOCK_REQUIRES(mutex_);

@@ -63,6 +63,16 @@ void BatchData::begin(const ShareFacts& facts) {
     columns_[layout_->varying[i]].tensors = tensors_.data() + i * facts.rows;
 }
 
+void BatchData::drop_rows(std::span<const std::uint8_t> dropped) {
+  std::size_t kept = 0;
+  for (std::size_t row = 0; row < facts_.rows; ++row) {
+    if (dropped[row] != 0) continue;
+    if (row != kept) copy_rows(view_, row, view_, kept, 1);
+    ++kept;
+  }
+  facts_.rows = view_.rows = kept;
+}
+
 void BatchData::gather() {
   for (const std::size_t field : layout_->varying) {
     const Tensor* const rows = columns_[field].tensors;

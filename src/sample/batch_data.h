@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/mutex.h"
@@ -46,6 +47,8 @@ class BatchData {
   /// The rows to be filled. Varying fields go to `tensors` and become (offsets, values) in
   /// `gather`.
   [[nodiscard]] const BlockView& rows() const { return view_; }
+  /// Leaves out the rows whose flag is set; later rows move up.
+  void drop_rows(std::span<const std::uint8_t> dropped);
   /// Packs the varying fields; call once, when all rows are written.
   void gather();
 

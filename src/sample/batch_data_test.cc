@@ -77,6 +77,36 @@ TEST(BatchDataTest, GatherPacksVaryingFieldsAsOffsetsAndValues) {
   EXPECT_THROW(static_cast<void>(batch->ragged(3)), ConfigError);
 }
 
+TEST(BatchDataTest, DroppedRowsLeaveAndLaterOnesMoveUp) {
+  const auto layout = std::make_shared<BatchLayout>(
+      ElementSpec::dict({{"id", Dtype::u64, {}}, {"text", Dtype::bytes, {}}}), 5);
+  const auto ring = ring_of(0);
+  const auto ids_without = [&](const std::vector<std::uint8_t>& dropped) {
+    const auto batch = ring->acquire(layout, {.rows = 5, .step_rows = 9});
+    for (std::uint64_t row = 0; row < 5; ++row) {
+      EXPECT_FALSE(write_row(batch->rows(), row,
+                             Sample::dict({{"id", Tensor::scalar(row)},
+                                           {"text", Tensor::bytes(std::string(row, 'x'))}})));
+      batch->rows().identity.sample_id[row] = row;
+    }
+    batch->drop_rows(dropped);
+    batch->gather();
+    const auto ids = Block(batch->rows()).column<std::uint64_t>("id");
+    EXPECT_EQ(batch->facts().rows, ids.size());
+    EXPECT_EQ(batch->facts().step_rows, 9U);
+    EXPECT_EQ(batch->ragged(1).offsets.size(), ids.size() + 1);
+    for (std::size_t row = 0; row < ids.size(); ++row) {
+      EXPECT_EQ(batch->ragged(1).offsets[row + 1] - batch->ragged(1).offsets[row], ids[row]);
+      EXPECT_EQ(batch->rows().identity.sample_id[row], ids[row]);
+    }
+    return std::vector<std::uint64_t>(ids.begin(), ids.end());
+  };
+  EXPECT_THAT(ids_without({0, 0, 0, 0, 0}), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(ids_without({1, 0, 0, 1, 0}), ElementsAre(1, 2, 4));
+  EXPECT_THAT(ids_without({0, 1, 1, 1, 1}), ElementsAre(0));
+  EXPECT_THAT(ids_without({1, 1, 1, 1, 1}), ElementsAre());
+}
+
 TEST(BatchDataTest, ABatchWithoutRowsIsWhole) {
   const auto layout = std::make_shared<BatchLayout>(mixed_spec(), 3);
   const auto batch = ring_of(0)->acquire(layout, {.rows = 0, .step_rows = 2});

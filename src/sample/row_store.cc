@@ -14,6 +14,20 @@ struct RowStore::Chunk {
   std::unique_ptr<ScratchBlock> rows;
 };
 
+namespace {
+
+/// What a row holds outside of the dense columns.
+std::uint64_t varying_bytes_of(const BlockView& block, std::size_t row) {
+  std::uint64_t bytes = 0;
+  for (const Column& column : block.columns)
+    if (!column.dense()) bytes += column.tensors[row].raw().size();
+  if (block.samples != nullptr)
+    for (const Tensor& leaf : block.samples[row].leaves()) bytes += leaf.raw().size();
+  return bytes;
+}
+
+}  // namespace
+
 void RowStore::ChunkFree::operator()(Chunk* chunk) const {
   delete chunk;
 }
@@ -58,9 +72,7 @@ void RowStore::put(std::span<const std::uint64_t> numbers, const BlockView& bloc
       chunk->rows = std::make_unique<ScratchBlock>(chunk->spec, kChunkRows, chunk->memory);
     }
     if (chunk->present[row]) continue;
-    std::uint64_t varying_bytes = 0;
-    for (const Column& column : block.columns)
-      if (!column.dense()) varying_bytes += column.tensors[i].raw().size();
+    const std::uint64_t varying_bytes = varying_bytes_of(block, i);
     if (varying_bytes > 0 && bytes_.fetch_add(varying_bytes) + varying_bytes > bytes_max_) {
       bytes_.fetch_sub(varying_bytes);
       return;

@@ -37,8 +37,12 @@ Sample read_row(const BlockView& block, std::size_t row) {
 std::optional<std::string> write_row(const BlockView& block, std::size_t row,
                                      const Sample& sample) {
   if (block.samples != nullptr) {
+    if (sample.leaves().empty()) return "the sample has no tensors";
     std::vector<Tensor> leaves;
-    for (const Tensor& leaf : sample.leaves()) leaves.push_back(leaf.kept());
+    for (const Tensor& leaf : sample.leaves()) {
+      if (leaf.empty()) return "one of the sample's tensors was never made";
+      leaves.push_back(leaf.kept());
+    }
     block.samples[row] = Sample::assemble(sample.structure(), std::move(leaves));
     return std::nullopt;
   }
@@ -95,6 +99,7 @@ BlockView cut_rows(const BlockView& block, std::size_t first, std::size_t rows, 
   if (cut.samples != nullptr) cut.samples += first;
   cut.identity.sample_id += first;
   if (cut.identity.occurrence != nullptr) cut.identity.occurrence += first;
+  if (cut.identity.failed != nullptr) cut.identity.failed += first;
   return cut;
 }
 

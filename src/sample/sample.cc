@@ -90,7 +90,21 @@ Sample Sample::tuple(std::vector<Sample> parts) {
   return sample;
 }
 
+namespace {
+
+std::size_t leaves_in(const Structure& node) {
+  if (node.kind == Structure::Kind::leaf) return 1;
+  std::size_t count = 0;
+  for (const auto& [name, child] : node.children) count += leaves_in(child);
+  return count;
+}
+
+}  // namespace
+
 Sample Sample::assemble(Structure structure, std::vector<Tensor> leaves) {
+  if (leaves_in(structure) != leaves.size())
+    throw ConfigError(fmt::format("a structure of {} leaves cannot hold {} tensors",
+                                  leaves_in(structure), leaves.size()));
   Sample sample;
   sample.structure_ = std::move(structure);
   sample.leaves_ = std::move(leaves);

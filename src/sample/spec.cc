@@ -19,6 +19,12 @@ ElementSpec ElementSpec::unknown() {
   return spec;
 }
 
+ElementSpec ElementSpec::none() {
+  ElementSpec spec;
+  spec.structure = Structure::tuple({});
+  return spec;
+}
+
 ElementSpec ElementSpec::of(const Sample& sample) {
   ElementSpec spec;
   spec.structure = sample.structure();
@@ -42,7 +48,10 @@ ElementSpec ElementSpec::dict(std::vector<FieldSpec> fields) {
     if (field.path.empty() || field.path.find('/') != std::string::npos)
       throw ConfigError(fmt::format("a field cannot be called \"{}\"", field.path), {},
                         "names are not empty and contain no '/'");
-    spec.structure.children.emplace_back(field.path, Structure{});
+    auto& children = spec.structure.children;
+    if (!children.empty() && children.back().first == field.path)
+      throw ConfigError(fmt::format("field \"{}\" appears twice", field.path));
+    children.emplace_back(field.path, Structure{});
   }
   spec.fields = std::move(fields);
   return spec;
@@ -82,6 +91,8 @@ std::optional<std::string> ElementSpec::difference(const Sample& sample) const {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const FieldSpec& wanted = fields[i];
     const FieldSpec& got = other.fields[i];
+    if (sample.leaves()[i].empty())
+      return fmt::format("field \"{}\" has no tensor, expected {}", wanted.path, wanted.text());
     if (got.dtype != wanted.dtype || !shape_fits(got.shape, wanted.shape))
       return fmt::format("field \"{}\" is {}, expected {}", wanted.path, got.text(), wanted.text());
   }

@@ -57,10 +57,12 @@ Tensor Tensor::view(Dtype dtype, Shape shape, std::span<const std::byte> data,
     if (!shape.empty())
       throw ConfigError(fmt::format("a tensor of {} is one value, its shape must be [], not {}",
                                     dtype_name(dtype), shape_text(shape)));
-  } else if (shape_values(shape) * dtype_size(dtype) != data.size()) {
-    throw ConfigError(fmt::format("{}{} needs {} bytes, got {}", dtype_name(dtype),
-                                  shape_text(shape), shape_values(shape) * dtype_size(dtype),
-                                  data.size()));
+  } else {
+    std::size_t needed = 0;
+    if (__builtin_mul_overflow(shape_values(shape), dtype_size(dtype), &needed) ||
+        needed != data.size())
+      throw ConfigError(fmt::format("{}{} needs {} bytes, got {}", dtype_name(dtype),
+                                    shape_text(shape), needed, data.size()));
   }
   Tensor tensor;
   tensor.owner_ = std::move(owner);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/guarded.h"
 #include "penstock/error.h"
 #include "sample/rows.h"
 #include "source/source.h"
@@ -30,24 +31,17 @@ class Index final : public Source {
   Result<void> decode(std::span<const std::uint64_t> numbers, std::span<const Bytes>,
                       const BlockView& out) const override {
     for (std::size_t row = 0; row < numbers.size(); ++row) {
-      try {
-        trace::at_sample(out.identity.sample_id[row]);
-        if (const auto wrong = write_row(out, row, fn_.run(numbers[row])))
-          return Failure{*wrong,
-                         {},
-                         "from_index must return the same structure, dtypes and shapes "
-                         "for every index",
-                         nullptr,
-                         row};
-      } catch (const std::exception& error) {
-        return Failure{fmt::format("the function threw: {}", error.what()),
+      trace::at_sample(out.identity.sample_id[row]);
+      Sample made;
+      auto done = guarded([&] { made = fn_.run(numbers[row]); }, [&] { return row; });
+      if (!done) return done;
+      if (const auto wrong = write_row(out, row, made))
+        return Failure{*wrong,
                        {},
-                       {},
-                       std::current_exception(),
+                       "from_index must return the same structure, dtypes and shapes "
+                       "for every index",
+                       nullptr,
                        row};
-      } catch (...) {
-        return Failure{"the function threw", {}, {}, std::current_exception(), row};
-      }
     }
     return {};
   }

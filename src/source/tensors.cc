@@ -23,6 +23,10 @@ void identify_tensors(const Sample& sample, Digest& digest) {
   }
 }
 
+bool lacks_bytes(const Sample& sample) {
+  return sample.leaves().empty() || std::ranges::any_of(sample.leaves(), &Tensor::empty);
+}
+
 /// One element, or the rows of the first dimension.
 class Tensors final : public Source {
  public:
@@ -80,12 +84,12 @@ class Tensors final : public Source {
 }  // namespace
 
 std::shared_ptr<const Source> make_tensors(Sample sample, std::string name) {
-  if (sample.leaves().empty()) throw ConfigError("from_tensors: the sample has no tensors");
+  if (lacks_bytes(sample)) throw ConfigError("from_tensors: the sample has no tensors");
   return std::make_shared<Tensors>(std::move(sample), false, std::move(name));
 }
 
 std::shared_ptr<const Source> make_tensor_slices(Sample tensors, std::string name) {
-  if (tensors.leaves().empty()) throw ConfigError("from_tensor_slices: there are no tensors");
+  if (lacks_bytes(tensors)) throw ConfigError("from_tensor_slices: there are no tensors");
   return std::make_shared<Tensors>(std::move(tensors), true, std::move(name));
 }
 

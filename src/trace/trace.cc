@@ -22,7 +22,10 @@ struct Slot {
   std::atomic<std::uint64_t> start{0};
   std::atomic<std::uint64_t> end{0};
 };
-using Ring = std::array<Slot, kRingEvents>;
+struct Ring {
+  std::array<Slot, kRingEvents> slots;
+  std::size_t next = 0;  // of the thread that has it; goes on where the one before ended
+};
 
 std::atomic<std::uint64_t> next_sequence{1};
 std::atomic<std::uint32_t> next_run{1};
@@ -62,7 +65,6 @@ Rings& rings() {
 
 struct Borrowed {
   std::shared_ptr<Ring> ring = rings().borrow();
-  std::size_t next = 0;
   ~Borrowed() { rings().give_back(std::move(ring)); }
 };
 
@@ -74,7 +76,7 @@ std::uint32_t new_run() {
 
 void record(const Event& event) {
   thread_local Borrowed mine;
-  Slot& slot = (*mine.ring)[mine.next++ % kRingEvents];
+  Slot& slot = mine.ring->slots[mine.ring->next++ % kRingEvents];
   const std::uint64_t sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
   slot.sequence.store(0, std::memory_order_release);
   slot.head.store(static_cast<std::uint64_t>(event.kind) << 56 |
@@ -89,7 +91,7 @@ void record(const Event& event) {
 std::vector<Event> events_of(std::uint32_t run) {
   std::vector<std::pair<std::uint64_t, Event>> found;
   for (const auto& ring : rings().all()) {
-    for (const Slot& slot : *ring) {
+    for (const Slot& slot : ring->slots) {
       const std::uint64_t before = slot.sequence.load(std::memory_order_acquire);
       const std::uint64_t head = slot.head.load(std::memory_order_relaxed);
       const Event event{static_cast<Kind>(head >> 56),

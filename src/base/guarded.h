@@ -1,0 +1,58 @@
+#pragma once
+// Running a user's function: what it throws becomes a Failure.
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <exception>
+#include <system_error>
+
+#include "base/result.h"
+
+namespace penstock {
+
+/// True for errors of the operating system that may not come again.
+inline bool may_pass(const std::error_code& code) {
+  if (code.category() != std::generic_category() && code.category() != std::system_category())
+    return false;
+  switch (code.value()) {
+    case EIO:
+    case EAGAIN:
+    case EINTR:
+    case EBUSY:
+    case ETIMEDOUT:
+    case ECONNRESET:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Calls `body`; what it throws is a Failure of row `row()`.
+template <typename Body, typename Row>
+Result<void> guarded(Body body, Row row) {
+  try {
+    body();
+    return {};
+  } catch (const std::system_error& error) {
+    Failure failure{fmt::format("the function threw: {}", error.what()),
+                    {},
+                    {},
+                    std::current_exception(),
+                    row()};
+    failure.may_pass = may_pass(error.code());
+    return failure;
+  } catch (const std::exception& error) {
+    return Failure{fmt::format("the function threw: {}", error.what()),
+                   {},
+                   {},
+                   std::current_exception(),
+                   row()};
+  } catch (...) {
+    return Failure{"the function threw", {}, {}, std::current_exception(), row()};
+  }
+}
+
+}  // namespace penstock
