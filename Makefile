@@ -26,12 +26,13 @@ demo: setup  ## the engine at work: an uneven dataset, planned, run over 4 share
 	@build/release/bin/penstock demo
 
 build: setup
-	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet
+	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet property_driver
 
-test: check asan tsan property docs check-limits  ## every test
+test: lint property docs asan tsan check-limits  ## every test
 	@echo "make test: all passed"
 
-check: setup lint build  ## fast: lint, dev build, unit tests
+check: setup lint  ## fast: lint, dev build, unit tests without sanitizers
+	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet
 	ctest --preset dev -j 2
 
 asan: setup  ## all C++ tests under AddressSanitizer and UBSan
@@ -40,13 +41,13 @@ asan: setup  ## all C++ tests under AddressSanitizer and UBSan
 
 tsan: setup  ## everything with threads under ThreadSanitizer, with injected yields
 	cmake --preset tsan >/dev/null && cmake --build --preset tsan -- --quiet
-	ctest --preset tsan -j 2 -R 'Pool|Clock|Trace|Ring|RowStore|PassRun|Loader|Iterator|Fault'
-	python3 tests/property/run.py --driver build/tsan/tests/property_driver --cases 150 --seed 7 --jobs 2
+	TSAN_OPTIONS=halt_on_error=1 ctest --preset tsan -j 2
+	TSAN_OPTIONS=halt_on_error=1 python3 tests/property/run.py --driver build/tsan/tests/property_driver --cases 150 --seed 7 --jobs 2
 
 property: build  ## random pipelines against the reference model (CASES=1000 SEED=1)
 	python3 tests/property/run.py --driver build/dev/tests/property_driver --cases $(CASES) --seed $(SEED) --jobs 2
 
-long: build  ## the long versions: 100,000 cases of the property test, every position of more pipelines
+long: check  ## the long versions: 100,000 cases of the property test, more threads at every position
 	$(MAKE) property CASES=100000
 	PENSTOCK_LONG=1 ctest --preset dev -j 2
 

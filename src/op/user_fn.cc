@@ -52,7 +52,9 @@ class ColumnOp final : public Op {
                         titled(name_), i, fn_.signature(), dtype_name(fn_.inputs[i]), field.path,
                         field.text(), input.text()),
             {},
-            fmt::format("declare the parameter as {}, or cast the field", dtype_name(field.dtype)));
+            is_dense(field) ? fmt::format("declare the parameter as {}, or cast the field",
+                                          dtype_name(field.dtype))
+                            : "take a const Sample& instead");
       if (field.shape != input.fields.front().shape)
         throw ConfigError(fmt::format("{}: the function {} needs fields of one shape, not {}",
                                       titled(name_), fn_.signature(), input.text()),

@@ -213,10 +213,10 @@ Json fields_of(const std::string& text) {
     throw ConfigError("this is not a plan of penstock: it is cut short, or another text");
   Json fields = *parsed;
   if (!fields.contains("format") || fields["format"] != kFormat)
-    throw ConfigError(fmt::format("the plan has format {}, this version knows {}",
-                                  fields.contains("format") ? fields["format"].dump() : "none",
-                                  kFormat),
-                      {}, "use the same version of penstock on both sides");
+    throw ConfigError(
+        fmt::format("the plan has format {}, this version knows {}",
+                    fields.contains("format") ? fields["format"].dump() : "none", kFormat),
+        {}, "use the same version of penstock on both sides");
   const Json check = fields.contains("check") ? fields["check"] : Json();
   fields.erase("check");
   if (check != check_of(fields))
