@@ -12,7 +12,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 help:  ## this menu
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-.PHONY: help setup demo test check build asan tsan property long mutants check-limits bench lint \
+.PHONY: help setup demo test check build asan tsan property long mutants fuzz check-limits bench lint \
         tidy format docs clean
 .NOTPARALLEL:
 
@@ -53,6 +53,12 @@ long: check  ## the long versions: 100,000 cases of the property test, more thre
 
 mutants: setup  ## one-line bugs that the property test must name
 	python3 tests/mutants/run.py
+
+fuzz: setup  ## each parser for SECONDS=30
+	cmake --preset fuzz >/dev/null && cmake --build --preset fuzz -- --quiet
+	@for target in state plan; do mkdir -p build/fuzz/corpus/$$target && \
+	  build/fuzz/fuzz/$${target}_fuzz -max_total_time=$(or $(SECONDS),30) -max_len=4096 \
+	    build/fuzz/corpus/$$target fuzz/corpus/$$target || exit 1; done
 
 check-limits: setup  ## limits in seconds and megabytes (SLACK=3 in CI)
 	@cmake --preset bench >/dev/null && cmake --build --preset bench -- --quiet

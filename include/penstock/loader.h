@@ -61,6 +61,9 @@ class Iterator {
   void stop();
   /// What was left out under OnError::skip.
   [[nodiscard]] const Ledger& ledger() const;
+  /// How far ahead this epoch works, how much a thread takes at a time, and why: a line for each
+  /// change.
+  [[nodiscard]] std::vector<std::string> decisions() const;
   /// Number of this epoch's events in the trace.
   [[nodiscard]] std::uint32_t trace_run() const;
 
@@ -96,6 +99,7 @@ class Loader {
   [[nodiscard]] Batch step(std::uint64_t step) const;
   void stop();
   [[nodiscard]] const Ledger& ledger() const { return own_->ledger(); }
+  [[nodiscard]] std::vector<std::string> decisions() const { return own_->decisions(); }
   [[nodiscard]] std::uint32_t trace_run() const;
 
   /// `for (const Batch& batch : loader)`: what is left of the epoch. A loop that was left early

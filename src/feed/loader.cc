@@ -67,6 +67,14 @@ class Iterator::Impl {
   [[nodiscard]] const LoaderOptions& options() const { return options_; }
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
+  [[nodiscard]] std::vector<std::string> decisions() const {
+    std::vector<std::string> lines;
+    if (!run_) return lines;
+    for (const Pacing::Decision& decision : run_->decisions())
+      lines.push_back(fmt::format("{} steps ahead, {} rows a task: {}", decision.window,
+                                  decision.task_rows, decision.reason));
+    return lines;
+  }
   [[nodiscard]] bool at_end() const { return step_ >= geometry_.steps(); }
   [[nodiscard]] std::uint32_t trace_run() const {
     return run_ ? run_->trace_run() : last_trace_run_;
@@ -350,6 +358,9 @@ void Iterator::stop() {
 }
 const Ledger& Iterator::ledger() const {
   return impl_->ledger();
+}
+std::vector<std::string> Iterator::decisions() const {
+  return impl_->decisions();
 }
 std::uint32_t Iterator::trace_run() const {
   return impl_->trace_run();

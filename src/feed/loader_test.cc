@@ -493,6 +493,14 @@ TEST(LoaderTest, EveryAllocationThatFailsIsATypedErrorAndTheLoaderGoesOn) {
   fault::disarm_all();
 }
 
+TEST(LoaderTest, EveryDecisionAboutLookAheadCanBeRead) {
+  Loader loader(Dataset::range(100'000).shuffle().batch(16), {.threads = 2});
+  EXPECT_TRUE(loader.decisions().empty()) << "nothing runs yet";
+  loader.next();
+  ASSERT_FALSE(loader.decisions().empty());
+  EXPECT_THAT(loader.decisions().front(), HasSubstr("3 steps ahead"));
+}
+
 TEST(LoaderTest, SharesTogetherHoldTheStep) {
   const Dataset dataset = Dataset::range(10).batch(10);
   std::vector<std::size_t> sizes;

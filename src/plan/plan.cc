@@ -15,6 +15,9 @@ namespace {
 
 void check_shares(const Shares& shares) {
   if (shares.total < 1) throw ConfigError("shares: total must be positive, got 0");
+  constexpr std::uint32_t kSharesMax = 1 << 20;
+  if (shares.total > kSharesMax)
+    throw ConfigError(fmt::format("shares: {} are above {}", shares.total, kSharesMax));
   if (shares.count < 1) throw ConfigError("shares: count must be positive, got 0");
   if (shares.first >= shares.total || shares.count > shares.total - shares.first)
     throw ConfigError(fmt::format("shares: {} from {} on are not among {}", shares.count,
