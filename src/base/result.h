@@ -24,6 +24,13 @@ struct Failure {
   [[noreturn]] void raise() const { throw SampleError(message, where, remedy, cause); }
 };
 
+/// The loader was stopped before row `row` was made; nobody will see it.
+inline Failure cancelled(std::size_t row) {
+  Failure failure{"the loader was stopped"};
+  failure.row = row;
+  return failure;
+}
+
 template <typename T>
 class [[nodiscard]] Result {
  public:

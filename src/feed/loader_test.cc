@@ -399,6 +399,25 @@ TEST(LoaderTest, AStallCanBeAnError) {
   clock.advance(hours(2));
 }
 
+TEST(LoaderTest, AfterStopNoFurtherSampleOfABlockIsMade) {
+  VirtualClock clock;
+  std::atomic<int> calls{0};
+  Loader loader(Dataset::range(64)
+                    .map([&](const Sample& in) {
+                      if (++calls == 2) clock.pause(hours(1));
+                      return in;
+                    })
+                    .batch(64),
+                {.threads = 1});
+  Thread consumer("consumer", [&] { EXPECT_THROW(loader.next(), CancelledError); });
+  clock.wait_for_sleepers(1);
+  Thread stopper("stopper", [&] { loader.stop(); });
+  consumer.join();  // the stop has reached the run
+  clock.advance(hours(1));
+  stopper.join();
+  EXPECT_EQ(calls, 2);
+}
+
 TEST(LoaderTest, ALoaderWhoseFunctionNeverReturnsEndsAllTheSame) {
   const auto clock = std::make_shared<VirtualClock>();  // outlives the abandoned thread
   std::string text;

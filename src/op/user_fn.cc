@@ -108,7 +108,7 @@ class SampleOp final : public Op {
   Result<void> run(const BlockView& in, const BlockView& out,
                    const OpContext& context) const override {
     for (std::size_t row = 0; row < in.rows; ++row) {
-      trace::at_sample(in.identity.sample_id[row]);
+      if (!trace::at_sample(in.identity.sample_id[row])) return cancelled(row);
       auto made = run_sample(read_row(in, row), context, row);
       if (!made) return std::move(made.failure());
       if (const auto wrong = write_row(out, row, *made))

@@ -98,7 +98,7 @@ class MapStage final : public Stage {
   Result<void> run_samples(const BlockView& in, const BlockView& out,
                            const OpContext& context) const {
     for (std::size_t row = 0; row < in.rows; ++row) {
-      trace::at_sample(in.identity.sample_id[row]);
+      if (!trace::at_sample(in.identity.sample_id[row])) return cancelled(row);
       auto made = op_->run_sample(read_row(in, row), context, row);
       if (!made) return std::move(made.failure());
       if (const auto wrong = write_row(out, row, *made))

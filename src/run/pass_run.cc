@@ -84,6 +84,7 @@ void PassRun::stop(Pool* pool) {
   {
     Lock lock(mutex_);
     stopped_ = true;
+    for (Task* task : tasks_) task->activity.cancelled = true;
     head_ready_.notify_all();
   }
   if (pool == nullptr) return;
@@ -305,6 +306,7 @@ bool PassRun::run_one() {
     std::uint64_t rows = 0;
     for (const Piece& piece : task.pieces) {
       PENSTOCK_SCHEDULE();
+      if (task.activity.cancelled) break;
       finish(piece, compute(piece), task.began);
       rows += piece.rows;
     }

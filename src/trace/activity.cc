@@ -20,10 +20,11 @@ void doing(const std::string& op, std::uint64_t first_sample, std::uint64_t samp
   current->samples.store(samples, std::memory_order_relaxed);
 }
 
-void at_sample(std::uint64_t sample) {
-  if (current == nullptr) return;
+bool at_sample(std::uint64_t sample) {
+  if (current == nullptr) return true;
   current->first_sample.store(sample, std::memory_order_relaxed);
   current->samples.store(1, std::memory_order_relaxed);
+  return !current->cancelled.load(std::memory_order_relaxed);
 }
 
 }  // namespace penstock::trace

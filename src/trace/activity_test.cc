@@ -15,6 +15,11 @@ TEST(ActivityTest, SaysTheLastOpEnteredAndIsLeftAloneAfterwards) {
   EXPECT_EQ(activity.op.load(), &resize);
   EXPECT_EQ(activity.first_sample, 7U);
   EXPECT_EQ(activity.samples, 3U);
+  EXPECT_TRUE(at_sample(8));
+  EXPECT_EQ(activity.first_sample, 8U);
+  EXPECT_EQ(activity.samples, 1U);
+  activity.cancelled = true;
+  EXPECT_FALSE(at_sample(9));
   EXPECT_EQ(set_activity(before), &activity);
   doing(crop, 9, 1);
   EXPECT_EQ(activity.op.load(), &resize);
