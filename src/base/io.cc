@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,6 +15,14 @@ namespace {
 
 Failure io_failure(const std::string& what, const std::string& path, int error) {
   return Failure{fmt::format("{} {}: {}", what, path, std::strerror(error)), {}, {}, nullptr};
+}
+
+Failure cut_short(const std::string& path, std::uint64_t end, std::uint64_t offset,
+                  std::uint64_t length) {
+  return Failure{
+      fmt::format("{} ends at byte {}, but {} bytes from {} are needed", path, end, length, offset),
+      {},
+      "check whether the file was cut short or replaced"};
 }
 
 class Descriptor {
@@ -36,24 +45,20 @@ class PosixIo final : public Io {
   Result<Bytes> read(const std::string& path, std::uint64_t offset, std::uint64_t length) override {
     const Descriptor file(path);
     if (file.number() < 0) return io_failure("cannot open", path, errno);
-    Bytes bytes;
-    try {
-      bytes.resize(length);
-    } catch (const std::exception&) {
-      return Failure{fmt::format("no memory for {} bytes of {}", length, path)};
-    }
+    // Looked at before memory is taken: an index that lies must not cost more than its file.
+    struct stat facts{};
+    if (::fstat(file.number(), &facts) != 0) return io_failure("cannot look at", path, errno);
+    const auto size = static_cast<std::uint64_t>(facts.st_size);
+    if (S_ISREG(facts.st_mode) && (offset > size || length > size - offset))
+      return cut_short(path, size, offset, length);
+    Bytes bytes(length);
     std::uint64_t done = 0;
     while (done < length) {
       const ssize_t got = ::pread(file.number(), bytes.data() + done, length - done,
                                   static_cast<off_t>(offset + done));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return io_failure("cannot read", path, errno);
-      if (got == 0)
-        return Failure{fmt::format("{} ends at byte {}, but {} bytes from {} are needed", path,
-                                   offset + done, length, offset),
-                       {},
-                       "check whether the file was cut short or replaced",
-                       nullptr};
+      if (got == 0) return cut_short(path, offset + done, offset, length);
       done += static_cast<std::uint64_t>(got);
     }
     return bytes;
