@@ -37,11 +37,11 @@ check: setup lint  ## fast: lint, dev build, unit tests without sanitizers
 
 asan: setup  ## all C++ tests under AddressSanitizer and UBSan
 	cmake --preset asan >/dev/null && cmake --build --preset asan -- --quiet
-	ctest --preset asan -j 2
+	build/asan/tests/penstock_tests --gtest_brief=1
 
 tsan: setup  ## everything with threads under ThreadSanitizer, with injected yields
 	cmake --preset tsan >/dev/null && cmake --build --preset tsan -- --quiet
-	TSAN_OPTIONS=halt_on_error=1 ctest --preset tsan -j 2
+	TSAN_OPTIONS=halt_on_error=1 build/tsan/tests/penstock_tests --gtest_brief=1
 	TSAN_OPTIONS=halt_on_error=1 python3 tests/property/run.py --driver build/tsan/tests/property_driver --cases 150 --seed 7 --jobs 2
 
 property: build  ## random pipelines against the reference model (CASES=1000 SEED=1)

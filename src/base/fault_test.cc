@@ -53,6 +53,7 @@ TEST_F(FaultTest, OfAllThreadsThatPassExactlyOneSeesItFire) {
   arm("a", kThreads * kHits / 2);
   {
     std::vector<Thread> threads;
+    threads.reserve(kThreads);
     for (int i = 0; i < kThreads; ++i)
       threads.emplace_back("hitter", [&] {
         for (int hit = 0; hit < kHits; ++hit) fired += fires("a") ? 1 : 0;

@@ -34,7 +34,7 @@ std::shared_ptr<const Op> of_samples(F fn, const MapOptions& options = {}) {
   return make_sample_op(detail::make_sample_fn(std::move(fn)), options);
 }
 
-Tensor row_of(std::vector<std::int64_t> values) {
+Tensor row_of(const std::vector<std::int64_t>& values) {
   return Tensor::of(values);
 }
 
@@ -78,6 +78,7 @@ class OpRun {
 
 std::vector<Sample> six_rows_of_three() {
   std::vector<Sample> rows;
+  rows.reserve(6);
   for (std::int64_t row = 0; row < 6; ++row)
     rows.emplace_back(row_of({row * 3, row * 3 + 1, row * 3 + 2}));
   return rows;

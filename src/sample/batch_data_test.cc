@@ -179,6 +179,7 @@ TEST(BatchRingTest, NoMoreThanTheLimitWaitsButWhatADeviceReadsStays) {
   const auto layout = layout_of(4);
   const auto ring = ring_of(2 * layout->bytes);
   std::vector<std::shared_ptr<BatchData>> held;
+  held.reserve(5);
   for (int i = 0; i < 5; ++i) held.push_back(ring->acquire(layout, {.rows = 4, .step_rows = 4}));
   held.clear();
   EXPECT_EQ(ring->spare_bytes(), 2 * layout->bytes);

@@ -147,6 +147,7 @@ TEST(RowStoreTest, ThreadsThatPutTheSameRowsCountThemOnce) {
     {
       std::atomic<int> ready = 0;
       std::vector<Thread> threads;
+      threads.reserve(3);
       for (int i = 0; i < 3; ++i)
         threads.emplace_back("putter", [&] {
           const NumberBlock block(*spec, numbers, 100);

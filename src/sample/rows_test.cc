@@ -92,7 +92,7 @@ TEST(RowsTest, DenseTensorsOfAReadRowLookIntoTheBlock) {
   Scratch scratch;
   const FilledBlock block(3, scratch);
   const Sample sample = read_row(block.view(), 2);
-  EXPECT_EQ(sample["x"].raw().data(), block.view().columns[2].data + 2 * 8);
+  EXPECT_EQ(sample["x"].raw().data(), block.view().columns[2].data + 16);
 }
 
 TEST(RowsTest, WhatGoesIntoVaryingFieldsOutlivesTheCaller) {
