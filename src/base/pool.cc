@@ -69,11 +69,11 @@ Pool::Pool(unsigned threads)
 }
 
 void Pool::start_thread(unsigned slot) {
-  auto thread = std::make_unique<Thread>(fmt::format("penstock-{}", slot),
-                                         [shared = shared_, slot] { serve(shared, slot); });
+  // Under the lock, so that whoever abandons the thread finds it in its slot.
   Lock lock(shared_->mutex);
   if (shared_->threads.size() <= slot) shared_->threads.resize(slot + 1);
-  shared_->threads[slot] = std::move(thread);
+  shared_->threads[slot] = std::make_unique<Thread>(
+      fmt::format("penstock-{}", slot), [shared = shared_, slot] { serve(shared, slot); });
 }
 
 Pool::~Pool() {

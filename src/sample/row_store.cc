@@ -41,7 +41,7 @@ std::vector<std::uint32_t> RowStore::get(std::span<const std::uint64_t> numbers,
     Shard& shard = shard_of(id);
     Lock lock(shard.mutex);
     const auto found = shard.chunks.find(id);
-    if (found == shard.chunks.end() || !found->second->present[row]) {
+    if (found == shard.chunks.end() || !found->second || !found->second->present[row]) {
       missing.push_back(static_cast<std::uint32_t>(i));
     } else {
       copy_rows(found->second->rows->view(), row, out, i, 1);
