@@ -231,6 +231,8 @@ class Maker:
         return part.over(part.sizes, op="map", **spec, **self.declared(part, form))
 
     def rowwise(self, part: Part) -> Part | None:
+        if "'whole'" in str(part.node) and not is_known(part.node):
+            return None  # refused: after a function of whole batches the result must be known
         return self.affine(part, "typed") if part.shape == ("int",) else None
 
     def whole(self, part: Part) -> Part | None:
