@@ -19,19 +19,27 @@ namespace penstock {
 class Node;
 class Op;
 
-/// How many elements a dataset has: samples, or steps once batched.
+/// How many elements a dataset has: samples, or steps once batched. Of a stream only running shows
+/// it.
 class Cardinality {
  public:
-  static Cardinality of(std::uint64_t count) { return Cardinality(count); }
-  static Cardinality endless() { return Cardinality(std::nullopt); }
-  [[nodiscard]] bool is_endless() const { return !count_; }
-  /// Throws ConfigError when endless.
+  static Cardinality of(std::uint64_t count) { return Cardinality(Kind::counted, count); }
+  static Cardinality endless() { return Cardinality(Kind::endless, 0); }
+  static Cardinality unknown() { return Cardinality(Kind::unknown, 0); }
+  [[nodiscard]] bool is_counted() const { return kind_ == Kind::counted; }
+  [[nodiscard]] bool is_endless() const { return kind_ == Kind::endless; }
+  [[nodiscard]] bool is_unknown() const { return kind_ == Kind::unknown; }
+  /// Throws ConfigError when endless or unknown.
   [[nodiscard]] std::uint64_t count() const;
+  /// "12", "endless" or "unknown".
+  [[nodiscard]] std::string text() const;
   bool operator==(const Cardinality&) const = default;
 
  private:
-  explicit Cardinality(std::optional<std::uint64_t> count) : count_(count) {}
-  std::optional<std::uint64_t> count_;
+  enum class Kind : std::uint8_t { counted, endless, unknown };
+  Cardinality(Kind kind, std::uint64_t count) : kind_(kind), count_(count) {}
+  Kind kind_;
+  std::uint64_t count_;
 };
 
 /// What happens to the last samples when the batch size does not divide their number.
@@ -56,12 +64,29 @@ struct Seed {
 struct ShuffleOptions {
   Seed seed = {};
   bool reshuffle_each_epoch = true;
+  /// Permutes windows of so many consecutive elements, each in itself; a stream needs one.
+  std::optional<std::uint64_t> window = {};
 };
 struct MapOptions {
   std::string name = {};                 // in plans, errors and digests
   std::uint64_t seed = 0;                // for functions that take an Rng
   std::optional<ElementSpec> spec = {};  // of the result, where the function's type does not tell
   bool row_wise = false;  // after batch: each row depends on itself alone, any block may be asked
+};
+struct FilterOptions {
+  std::string name = {};
+  std::uint64_t seed = 0;  // for predicates that take an Rng
+  bool mask = false;  // rows that do not pass keep their place with valid = 0: data stays indexed
+};
+struct FlatMapOptions {
+  std::string name = {};
+  std::optional<ElementSpec> spec = {};  // of the elements of the datasets it returns
+};
+struct InterleaveOptions {
+  std::uint64_t cycle = 16;  // datasets that are open at once
+  std::uint64_t block = 1;   // elements taken from one before the next has its turn
+  std::string name = {};
+  std::optional<ElementSpec> spec = {};
 };
 struct BatchOptions {
   std::optional<Tail> tail = {};
@@ -122,6 +147,15 @@ class Dataset {
     return from_index_fn(size, detail::make_index_fn(std::move(fn)), options);
   }
 
+  /// A stream. `factory()` makes a generator for each time through the data: a callable that
+  /// returns an optional element (a number, a tuple of numbers, a struct with `fields()`, or a
+  /// Sample), nothing at the end. One with `std::string save()` and `restore(const std::string&)`
+  /// goes on where a state was saved; any other is pulled again from its start.
+  template <typename F>
+  static Dataset from_generator(F factory, const SourceOptions& options = {}) {
+    return from_generator_fn(detail::make_generator_fn(std::move(factory)), options);
+  }
+
   // Sample to sample
   template <typename F>
   [[nodiscard]] Dataset map(F fn, const MapOptions& options = {}) const {
@@ -134,6 +168,38 @@ class Dataset {
     }
   }
   [[nodiscard]] Dataset map(const OpCall& call) const;
+
+  // Predicates: typed, [](float x, std::int32_t label) { return x > 0; }, or of a Sample
+  /// Keeps what passes; makes a stream, unless `mask`.
+  template <typename F>
+  [[nodiscard]] Dataset filter(F predicate, const FilterOptions& options = {}) const {
+    return filter_op(predicate_op(std::move(predicate), options.name), options);
+  }
+  /// Ends at the first element that does not pass.
+  template <typename F>
+  [[nodiscard]] Dataset take_while(F predicate, const FilterOptions& options = {}) const {
+    return take_while_op(predicate_op(std::move(predicate), options.name), options);
+  }
+  /// Keeps what passes, found once when a loader is made; the data stays indexed.
+  template <typename F>
+  [[nodiscard]] Dataset select(F predicate, const FilterOptions& options = {}) const {
+    return select_op(predicate_op(std::move(predicate), options.name), options);
+  }
+  /// Two parts that share no sample: about `fraction` of them, and the rest. Which part a sample is
+  /// in depends on its key and the seed alone. No data is read.
+  [[nodiscard]] std::pair<Dataset, Dataset> split(double fraction, std::uint64_t seed = 0) const;
+
+  // One sample to a dataset: `fn(const Sample&)` or `fn(number)` returns one
+  template <typename F>
+  [[nodiscard]] Dataset flat_map(F fn, const FlatMapOptions& options = {}) const {
+    return expand(detail::make_expand_fn<Dataset>(std::move(fn)),
+                  {1, UINT64_MAX, options.name, options.spec}, "flat_map");
+  }
+  /// Takes turns between the datasets of `cycle` elements, `block` elements at a time.
+  template <typename F>
+  [[nodiscard]] Dataset interleave(F fn, const InterleaveOptions& options = {}) const {
+    return expand(detail::make_expand_fn<Dataset>(std::move(fn)), options, "interleave");
+  }
 
   // Order and number
   [[nodiscard]] Dataset shuffle(const ShuffleOptions& options = {}) const;
@@ -153,6 +219,7 @@ class Dataset {
 
   // Batches: `size` is the global batch, whatever the number of replicas
   [[nodiscard]] Dataset batch(std::int64_t size, const BatchOptions& options = {}) const;
+  /// The rows of batches, or of elements that carry several rows in their first dimension.
   [[nodiscard]] Dataset unbatch() const;
 
   // Running
@@ -170,6 +237,8 @@ class Dataset {
   [[nodiscard]] Cardinality cardinality() const;
   [[nodiscard]] const ElementSpec& element_spec() const;
   [[nodiscard]] bool batched() const;
+  /// True when elements are numbered only as they are pulled.
+  [[nodiscard]] bool streamed() const;
   [[nodiscard]] Digests digests() const;
   /// One line per node.
   [[nodiscard]] std::string describe() const;
@@ -181,6 +250,23 @@ class Dataset {
 
  private:
   static Dataset from_index_fn(std::uint64_t size, IndexFn fn, const SourceOptions& options);
+  static Dataset from_generator_fn(GeneratorFn fn, const SourceOptions& options);
+  template <typename F>
+  static std::shared_ptr<const Op> predicate_op(F predicate, const std::string& name) {
+    if constexpr (detail::kIsSamplePredicate<F>) {
+      return sample_predicate(detail::make_sample_predicate(std::move(predicate)), name);
+    } else {
+      return column_predicate(detail::make_column_fn(std::move(predicate)), name);
+    }
+  }
+  static std::shared_ptr<const Op> sample_predicate(SampleFn fn, const std::string& name);
+  static std::shared_ptr<const Op> column_predicate(ColumnFn fn, const std::string& name);
+  [[nodiscard]] Dataset filter_op(std::shared_ptr<const Op> op, const FilterOptions& options) const;
+  [[nodiscard]] Dataset take_while_op(std::shared_ptr<const Op> op,
+                                      const FilterOptions& options) const;
+  [[nodiscard]] Dataset select_op(std::shared_ptr<const Op> op, const FilterOptions& options) const;
+  [[nodiscard]] Dataset expand(std::function<Dataset(const Sample&)> fn,
+                               const InterleaveOptions& options, const char* word) const;
   [[nodiscard]] Dataset map_column(ColumnFn fn, const MapOptions& options) const;
   [[nodiscard]] Dataset map_sample(SampleFn fn, const MapOptions& options) const;
   [[nodiscard]] Dataset map_block(BlockFn fn, const MapOptions& options) const;

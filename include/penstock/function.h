@@ -3,12 +3,17 @@
 //   [](std::int64_t x) { return x * 2 + 1; }          typed: a loop over columns, compiled here
 //   [](const Sample& s) { return Sample(...); }        one sample to one sample
 //   [](const Block& in, Block& out) { ... }            a block at a time
+// Predicates are the first two, returning bool. Generators are at the end of this file.
 // Each of the first two may take an `Rng&` as its last parameter: the generator keyed for its
 // sample. Functions are called from several threads at once, so they must be callable as const.
 
 #include <array>
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -51,6 +56,49 @@ struct SampleFn {
 /// A function of blocks. Needs a declared spec; dense fields only.
 struct BlockFn {
   std::function<void(const Block& in, Block& out)> run;
+};
+
+/// A member of a struct whose values are samples: `static constexpr auto fields() { return
+/// std::tuple(field("x", &Point::x), field("label", &Point::label)); }` makes Point a dict.
+template <typename C, typename M>
+struct Field {
+  std::string_view name;
+  M C::* member;
+};
+template <typename C, typename M>
+constexpr Field<C, M> field(std::string_view name, M C::* member) {
+  return {name, member};
+}
+
+/// Which time through its data a generator is started for.
+struct GeneratorStart {
+  std::uint64_t epoch = 0;
+  std::uint64_t round = 0;  // of repeats, combined
+};
+
+/// One run of a generator. Used by one thread at a time.
+class GeneratorRun {
+ public:
+  /// Where elements go: to `columns` when the generator's type tells their spec, else to `put`.
+  struct Pull {
+    std::span<std::byte* const> columns;
+    std::size_t rows = 0;  // wanted
+    std::size_t made = 0;  // so far
+    bool ended = false;
+    std::function<bool(std::size_t row)> wanted;  // false when no more are: the loader stops
+    std::function<void(std::size_t row, Sample sample)> put;
+  };
+  virtual ~GeneratorRun() = default;
+  virtual void pull(Pull& pull) = 0;
+  [[nodiscard]] virtual std::string save() = 0;
+  virtual void restore(const std::string& cursor) = 0;
+};
+
+/// What makes runs of a generator.
+struct GeneratorFn {
+  ElementSpec spec;         // unknown when it yields Samples
+  bool has_cursor = false;  // its runs save and restore
+  std::function<std::unique_ptr<GeneratorRun>(GeneratorStart)> open;
 };
 
 /// A function of the index of a sample.
@@ -180,6 +228,158 @@ IndexFn make_index_fn(F fn) {
       return Sample(Tensor::scalar<Result>(fn(index)));
     };
   }
+  return erased;
+}
+
+/// `bool(...)` as a function of columns or samples.
+template <typename F>
+inline constexpr bool kIsSamplePredicate =
+    std::is_invocable_r_v<bool, const F&, const Sample&> ||
+    std::is_invocable_r_v<bool, const F&, const Sample&, Rng&>;
+template <typename F>
+SampleFn make_sample_predicate(F fn) {
+  SampleFn erased;
+  erased.random = std::is_invocable_r_v<bool, const F&, const Sample&, Rng&>;
+  erased.run = [fn = std::move(fn)](const Sample& in, [[maybe_unused]] Rng& rng) {
+    if constexpr (std::is_invocable_r_v<bool, const F&, const Sample&, Rng&>) {
+      return Sample(Tensor::scalar<bool>(fn(in, rng)));
+    } else {
+      return Sample(Tensor::scalar<bool>(fn(in)));
+    }
+  };
+  return erased;
+}
+
+/// How a generator's element lies in columns.
+template <typename T>
+struct Element {
+  static constexpr bool kSample = std::is_convertible_v<T, Sample>;
+  static ElementSpec spec() {
+    if constexpr (kSample) {
+      return ElementSpec::unknown();
+    } else if constexpr (Values<T>::kTuple) {
+      std::vector<ElementSpec> parts;
+      for (const Dtype dtype : Values<T>::dtypes()) parts.push_back(ElementSpec::single(dtype));
+      return ElementSpec::tuple(parts);
+    } else {
+      return ElementSpec::single(kDtypeOf<T>);
+    }
+  }
+  static void store(std::span<std::byte* const> columns, std::size_t row, const T& value) {
+    Values<T>::store(columns, row, value);
+  }
+};
+template <typename T>
+  requires requires { T::fields(); }
+struct Element<T> {
+  static constexpr bool kSample = false;
+  static ElementSpec spec() {
+    std::vector<FieldSpec> list;
+    std::apply([&](const auto&... each) { (list.push_back(one(each)), ...); }, T::fields());
+    return ElementSpec::dict(std::move(list));
+  }
+  static void store(std::span<std::byte* const> columns, std::size_t row, const T& value) {
+    // The columns of a dict lie in the order of its sorted keys.
+    static const std::vector<std::size_t> order = columns_of_fields();
+    std::size_t i = 0;
+    std::apply(
+        [&](const auto&... each) {
+          ((store_one(columns[order[i++]], row, value.*each.member)), ...);
+        },
+        T::fields());
+  }
+
+ private:
+  template <typename M>
+  static FieldSpec one(const Field<T, M>& each) {
+    return {std::string(each.name), kDtypeOf<M>, {}};
+  }
+  template <typename M>
+  static void store_one(std::byte* column, std::size_t row, const M& value) {
+    reinterpret_cast<M*>(column)[row] = value;
+  }
+  static std::vector<std::size_t> columns_of_fields() {
+    std::vector<std::size_t> order;
+    const ElementSpec dict = spec();
+    std::apply([&](const auto&... each) { (order.push_back(dict.find(each.name).value()), ...); },
+               T::fields());
+    return order;
+  }
+};
+
+/// `D(const Sample&)` or `D(number)` as a function of a sample.
+template <typename D, typename F>
+std::function<D(const Sample&)> make_expand_fn(F fn) {
+  if constexpr (std::is_invocable_r_v<D, F&, const Sample&>) {
+    return fn;
+  } else {
+    using T = std::tuple_element_t<0, typename Signature<F>::Args>;
+    return [fn = std::move(fn)](const Sample& in) { return fn(in.tensor().item<T>()); };
+  }
+}
+
+template <typename G>
+inline constexpr bool kHasCursor = requires(G generator, const std::string& text) {
+  { generator.save() } -> std::convertible_to<std::string>;
+  generator.restore(text);
+};
+
+template <typename G>
+class TypedGeneratorRun final : public GeneratorRun {
+ public:
+  using Optional = std::invoke_result_t<G&>;
+  using T = typename Optional::value_type;
+  explicit TypedGeneratorRun(G generator) : generator_(std::move(generator)) {}
+
+  void pull(Pull& pull) override {
+    for (; pull.made < pull.rows; ++pull.made) {
+      if (!pull.wanted(pull.made)) return;
+      Optional element = generator_();
+      if (!element) {
+        pull.ended = true;
+        return;
+      }
+      if constexpr (Element<T>::kSample) {
+        pull.put(pull.made, Sample(std::move(*element)));
+      } else {
+        Element<T>::store(pull.columns, pull.made, *element);
+      }
+    }
+  }
+  std::string save() override {
+    if constexpr (kHasCursor<G>) return generator_.save();
+    return {};
+  }
+  void restore([[maybe_unused]] const std::string& cursor) override {
+    if constexpr (kHasCursor<G>) generator_.restore(cursor);
+  }
+
+ private:
+  G generator_;
+};
+
+template <typename F>
+auto start_generator(F& factory, [[maybe_unused]] GeneratorStart start) {
+  if constexpr (std::is_invocable_v<F&, GeneratorStart>) {
+    return factory(start);
+  } else {
+    return factory();
+  }
+}
+
+template <typename F>
+GeneratorFn make_generator_fn(F factory) {
+  using G = decltype(start_generator(factory, {}));
+  static_assert(std::is_invocable_v<G&>,
+                "from_generator takes a function that makes generators, each a callable that "
+                "returns a std::optional element; a single generator could run only once");
+  using Run = TypedGeneratorRun<G>;
+  GeneratorFn erased;
+  erased.spec = Element<typename Run::T>::spec();
+  erased.has_cursor = kHasCursor<G>;
+  erased.open = [factory = std::move(factory)](GeneratorStart start) mutable {
+    return std::make_unique<Run>(start_generator(factory, start));
+  };
   return erased;
 }
 

@@ -5,10 +5,8 @@
 #include <penstock/batch.h>
 #include <penstock/block.h>
 #include <penstock/dataset.h>
-#include <penstock/dtype.h>
 #include <penstock/error.h>
 #include <penstock/function.h>
-#include <penstock/ledger.h>
 #include <penstock/loader.h>
 #include <penstock/plan.h>
 #include <penstock/rng.h>

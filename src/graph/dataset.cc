@@ -73,10 +73,18 @@ void refuse_if_batched(const Dataset& dataset, const char* word, const std::stri
 }  // namespace
 
 std::uint64_t Cardinality::count() const {
-  if (!count_)
+  if (is_endless())
     throw ConfigError("the dataset is endless and has no length", {},
                       "limit it with take(n), or count steps");
-  return *count_;
+  if (is_unknown())
+    throw ConfigError("the dataset is a stream: its length shows only as it is pulled", {},
+                      "go on until next() gives nothing, or limit it with take(n)");
+  return count_;
+}
+
+std::string Cardinality::text() const {
+  if (is_counted()) return fmt::format("{}", count_);
+  return is_endless() ? "endless" : "unknown";
 }
 
 Dataset Dataset::range(std::int64_t start, std::int64_t stop, std::int64_t step) {

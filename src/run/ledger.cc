@@ -1,5 +1,5 @@
 // tested in src/feed/loader_test.cc
-#include "penstock/ledger.h"
+#include "penstock/loader.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -13,7 +13,7 @@
 #include "base/pool.h"
 #include "order/geometry.h"
 #include "penstock/batch.h"
-#include "penstock/ledger.h"
+#include "penstock/loader.h"
 #include "plan/plan_data.h"
 #include "run/budget.h"
 #include "run/pacing.h"

@@ -1,4 +1,4 @@
-#include "penstock/dtype.h"
+#include "penstock/tensor.h"
 
 #include <gtest/gtest.h>
 
