@@ -40,7 +40,7 @@ class Plan {
   [[nodiscard]] std::optional<Cardinality> samples() const;
   /// The largest global batch.
   [[nodiscard]] std::uint64_t batch_samples() const;
-  /// Rows of each of the `total` shares of a step.
+  /// Rows of each of the `total` shares of a step; of a stream, of a full one.
   [[nodiscard]] std::vector<std::uint64_t> cut(std::uint64_t step) const;
   /// Bytes of one batch here, or nothing where only running shows it.
   [[nodiscard]] std::optional<std::uint64_t> batch_bytes() const;

@@ -1,5 +1,5 @@
 #pragma once
-// Where a loader is, as plain JSON under 1 KB. It counts what the consumer received, never what was
+// Where a loader is, as plain JSON: under 1 KB, or up to 64 KB for the cursors of a stream. It counts what the consumer received, never what was
 // prefetched; it is the same on every rank and loads at any number of shares, threads or, where the
 // dataset does not count steps, batch size.
 
@@ -29,6 +29,15 @@ struct State {
   std::optional<std::uint64_t> drawn_seed;
   Digests digests;
   std::vector<std::string> order;  // what the order digest is made of, shortened
+
+  /// Where a stream is.
+  struct Stream {
+    std::vector<std::uint64_t> numbers;  // of its parts, in their order
+    std::vector<std::string> texts;      // cursors of generators
+    std::string next;                    // digest of the element that must come next, if known
+    bool operator==(const Stream&) const = default;
+  };
+  std::optional<Stream> stream;
 
   bool operator==(const State&) const = default;
   [[nodiscard]] std::string to_json() const;

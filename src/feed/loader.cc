@@ -33,7 +33,7 @@ std::string order_difference(const std::vector<std::string>& theirs,
 /// 10 samples of a pass, or one in a thousand where that is more.
 std::uint64_t default_skip_limit(const Plan& plan) {
   const auto samples = plan.samples();
-  if (!samples || samples->is_endless()) return 10;
+  if (!samples || !samples->is_counted()) return 10;
   return std::max<std::uint64_t>(10, samples->count() / 1000);
 }
 
@@ -75,47 +75,37 @@ class Iterator::Impl {
                                   decision.task_rows, decision.reason));
     return lines;
   }
-  [[nodiscard]] bool at_end() const { return step_ >= geometry_.steps(); }
+  /// Of a stream, waits until the next step, or that there is none, is known.
+  [[nodiscard]] bool at_end() {
+    if (!streamed()) return step_ >= geometry_.steps();
+    return !attempt([this] { return run_->has_next(); });
+  }
   [[nodiscard]] std::uint32_t trace_run() const {
     return run_ ? run_->trace_run() : last_trace_run_;
   }
 
   std::optional<StepBatches> next() {
-    if (at_end()) {
+    std::optional<StepBatches> batches;
+    if (streamed() || !at_end()) batches = attempt([this] { return run_->next(); });
+    if (!batches) {
       go_to(epoch_ + 1, 0, plan_.data()->geometry);
       return std::nullopt;
     }
-    try {
-      if (run_ && run_->stopped()) stop_run();
-      if (!run_) start_run();
-      auto batches = run_->next();
-      PENSTOCK_CHECK(batches.has_value());
-      step_ = run_->delivered();
-      return batches;
-    } catch (Error&) {
-      // The step was not delivered; the next call computes it again.
-      stop_run();
-      throw;
-    }
+    step_ = run_->delivered();
+    return batches;
   }
 
   void set_epoch(std::uint64_t epoch) { go_to(epoch, 0, plan_.data()->geometry); }
 
-  [[nodiscard]] State state() const;
+  [[nodiscard]] State state();
   void restore(const State& state);
 
   [[nodiscard]] StepBatches replay(std::uint64_t step) {
+    if (streamed()) return replay_stream(step);
     if (step >= geometry_.steps())
       throw ConfigError(fmt::format("step {} of an epoch of {} steps", step, geometry_.steps()),
                         here());
-    const Place place = geometry_.step(epoch_, step);
-    const ElementSpec spec = spec_for(place);
-    StepBatches batches;
-    for_each_share(place, [&](std::uint32_t share, const Cut& cut) {
-      const ShareFacts facts{epoch_, step, share, plan_.shares().total, cut.size(share), cut.rows};
-      batches.emplace_back(compute_once(*plan_.data(), {place, cut.first(share), facts}, spec));
-    });
-    return batches;
+    return compute_shares(step, geometry_.step(epoch_, step), nullptr);
   }
 
   void stop() {
@@ -136,6 +126,39 @@ class Iterator::Impl {
     return where;
   }
 
+  [[nodiscard]] bool streamed() const { return plan_.dataset().streamed(); }
+  /// True when the position counts samples and a state loads at any batch size.
+  [[nodiscard]] bool counts_samples() const {
+    return streamed() ? batch_size_is_free(*plan_.dataset().node()) : geometry_.elastic();
+  }
+
+  /// `body` with a run that is under way. What it throws ends the run: the step was not delivered,
+  /// and the next call computes it again.
+  template <typename Body>
+  std::invoke_result_t<Body&> attempt(Body body) {
+    try {
+      if (run_ && run_->stopped()) stop_run();
+      if (!run_) start_run();
+      return body();
+    } catch (Error&) {
+      stop_run();
+      throw;
+    }
+  }
+
+  StepBatches compute_shares(std::uint64_t step, const Place& place, const BlockView* pulled) {
+    const ElementSpec spec = spec_for(place, pulled);
+    StepBatches batches;
+    for_each_share(place, [&](std::uint32_t share, const Cut& cut) {
+      const ShareFacts facts{epoch_, step, share, plan_.shares().total, cut.size(share), cut.rows};
+      batches.emplace_back(
+          compute_once(*plan_.data(), {place, cut.first(share), facts, pulled}, spec));
+    });
+    return batches;
+  }
+
+  StepBatches replay_stream(std::uint64_t step);
+
   template <typename Body>
   void for_each_share(const Place& place, Body body) const {
     const Shares& shares = plan_.shares();
@@ -144,19 +167,17 @@ class Iterator::Impl {
       body(share, cut);
   }
 
-  ElementSpec spec_for(const Place& place) {
+  ElementSpec spec_for(const Place& place, const BlockView* pulled) {
     if (plan_.data()->program.spec.known) return plan_.data()->program.spec;
-    if (layout_ && !layout_->spec.fields.empty()) return layout_->spec;
+    if (mold_.layout && !mold_.layout->spec.fields.empty()) return mold_.layout->spec;
     ElementSpec spec = ElementSpec::none();
     for_each_share(place, [&](std::uint32_t share, const Cut& cut) {
       if (spec.fields.empty() && cut.size(share) > 0)
-        spec = ElementSpec::of(compute_row(*plan_.data(), place, cut.first(share)).sample);
+        spec = ElementSpec::of(compute_row(*plan_.data(), place, cut.first(share), pulled));
     });
     return spec;
   }
 
-  /// Learns the spec from the first sample that is needed here, and keeps that sample.
-  std::optional<KeptSample> find_spec(ElementSpec& spec);
   void start_run();
 
   void stop_run() {
@@ -167,15 +188,19 @@ class Iterator::Impl {
       running_pool_.reset();
     }
     last_trace_run_ = run_->trace_run();
+    mold_ = run_->mold();
+    if (streamed()) stream_ = run_->stream_place();
+    stream_.next.clear();
     run_->stop(pool_.get());
     run_.reset();
   }
 
-  void go_to(std::uint64_t epoch, std::uint64_t step, Geometry geometry) {
+  void go_to(std::uint64_t epoch, std::uint64_t step, Geometry geometry, StreamPlace stream = {}) {
     stop_run();
     epoch_ = epoch;
-    step_ = step;
+    step_ = first_step_ = step;
     geometry_ = std::move(geometry);
+    stream_ = first_place_ = std::move(stream);
   }
 
   Plan plan_;
@@ -184,10 +209,13 @@ class Iterator::Impl {
   std::uint64_t lookahead_steps_ = 0;
   std::uint64_t epoch_ = 0;
   std::uint64_t step_ = 0;
-  Geometry geometry_;  // of this epoch
+  Geometry geometry_;   // of this epoch
+  StreamPlace stream_;  // of a stream: where the next run begins
+  // Where this epoch was entered: 0, or where a state was saved.
+  std::uint64_t first_step_ = 0;
+  StreamPlace first_place_;
   Ledger ledger_;
-  std::shared_ptr<const BatchLayout> layout_;
-  std::shared_ptr<BatchRing> ring_;
+  Mold mold_;
   std::shared_ptr<Pool> pool_;
   std::shared_ptr<PassRun> run_;
   std::uint32_t last_trace_run_ = 0;
@@ -197,46 +225,29 @@ class Iterator::Impl {
   std::shared_ptr<Pool> running_pool_ PENSTOCK_GUARDED_BY(stop_mutex_);
 };
 
-std::optional<KeptSample> Iterator::Impl::find_spec(ElementSpec& spec) {
-  std::optional<KeptSample> kept;
-  const auto try_row = [&](std::uint64_t step, const Place& place, std::uint64_t row) {
-    try {
-      kept = compute_row(*plan_.data(), place, row);
-      kept->step = step;
-    } catch (const SampleError&) {
-      // Where such a sample is left out the next one tells as well.
-      if (options_.on_error == OnError::raise) throw;
-    }
-  };
-  for (std::uint64_t step = step_; step < geometry_.steps() && !kept; ++step) {
-    const Place place = geometry_.step(epoch_, step);
-    for_each_share(place, [&](std::uint32_t share, const Cut& cut) {
-      for (std::uint64_t row = 0; row < cut.size(share) && !kept; ++row)
-        try_row(step, place, cut.first(share) + row);
-    });
+StepBatches Iterator::Impl::replay_stream(std::uint64_t step) {
+  // From where this epoch was entered; an earlier step may have had another batch size.
+  if (step < first_step_)
+    throw ConfigError(fmt::format("step {} came before the state that was restored at step {}",
+                                  step, first_step_),
+                      here(), "ask a loader that has not been restored");
+  Scratch scratch;
+  Pulling pulling{scratch};
+  StreamPlace from = first_place_;
+  from.next.clear();
+  Sequencer sequencer(plan_.data(), epoch_, std::move(from));
+  PulledStep pulled;
+  for (std::uint64_t at = first_step_; at <= step; ++at) {
+    Anchor after;
+    auto more = sequencer.pull(pulled, after, pulling);
+    if (!more) more.failure().raise();
+    if (!*more) throw ConfigError(fmt::format("step {} of an epoch of {} steps", step, at), here());
   }
-  if (kept) spec = ElementSpec::of(kept->sample);
-  return kept;
+  const BlockView rows = pulled.buffer->rows(0, pulled.rows);
+  return compute_shares(step, {pulled.leaf, {pulled.pass, 0}, 0, pulled.rows}, &rows);
 }
 
 void Iterator::Impl::start_run() {
-  std::optional<KeptSample> kept;
-  if (!layout_ || layout_->spec.fields.empty()) {
-    ElementSpec spec = plan_.data()->program.spec;
-    if (!spec.known) {
-      // Where no row is left for us in this epoch the batches have no fields, and the next epoch
-      // looks again.
-      spec = ElementSpec::none();
-      kept = find_spec(spec);
-    }
-    const std::uint64_t rows = Cut{plan_.batch_samples(), plan_.shares().total}.size(0);
-    layout_ = std::make_shared<BatchLayout>(std::move(spec), rows);
-    constexpr std::uint64_t kSpareMin = 64ULL << 20;
-    const std::uint64_t spare =
-        std::max<std::uint64_t>(kSpareMin, 4 * layout_->bytes * plan_.shares().count);
-    ring_ = std::make_shared<BatchRing>(options_.allocator ? options_.allocator : Allocator::heap(),
-                                        spare);
-  }
   RunSettings settings;
   settings.dataset = name_;
   settings.clock = options_.clock;
@@ -249,8 +260,14 @@ void Iterator::Impl::start_run() {
     if (!pool_) pool_ = Pool::shared();
     settings.threads = std::min(options_.threads.value_or(pool_->threads()), pool_->threads());
   }
-  run_ = std::make_shared<PassRun>(plan_.data(), layout_, ring_,
-                                   RunStart{epoch_, step_, geometry_, std::move(kept)}, settings);
+  settings.mold = {Cut{plan_.batch_samples(), plan_.shares().total}.size(0), plan_.shares().count,
+                   options_.allocator};
+  // An epoch in which there was nothing to learn from leaves no fields; the next one looks again.
+  if (mold_.layout && mold_.layout->spec.fields.empty()) mold_ = {};
+  if (!mold_.layout && plan_.data()->program.spec.known)
+    mold_ = make_mold(plan_.data()->program.spec, settings.mold);
+  run_ = std::make_shared<PassRun>(plan_.data(), mold_, RunStart{epoch_, step_, geometry_, stream_},
+                                   settings);
   {
     Lock lock(stop_mutex_);
     running_ = run_;
@@ -259,15 +276,48 @@ void Iterator::Impl::start_run() {
   if (settings.threads > 0) PassRun::start(run_, *pool_);
 }
 
-State Iterator::Impl::state() const {
+namespace {
+
+State::Stream stream_state(const StreamPlace& place) {
+  constexpr std::size_t kBytesMax = 64 * 1024;
+  State::Stream stream;
+  if (place.anchor) {
+    stream.numbers = place.anchor->numbers;
+    stream.texts = place.anchor->texts;
+  }
+  stream.next = place.next;
+  std::size_t bytes = stream.numbers.size() * sizeof(std::uint64_t);
+  for (const std::string& text : stream.texts) bytes += text.size();
+  if (bytes > kBytesMax)
+    throw StateError(fmt::format("where the stream is takes {} bytes, a state holds {} at most",
+                                 bytes, kBytesMax),
+                     {}, "let save() return less: a position, not the data");
+  return stream;
+}
+
+}  // namespace
+
+State Iterator::Impl::state() {
   State state;
   state.epoch = epoch_;
   state.step = step_;
-  state.position = step_ == 0 ? 0 : geometry_.position(step_);
-  state.counts_samples = geometry_.elastic();
-  if (at_end() && step_ > 0) {  // what follows the last batch is the start of the next epoch
+  state.counts_samples = counts_samples();
+  StreamPlace place = stream_;
+  bool ended = false;
+  if (streamed() && step_ > 0) {
+    // Without a run (it was stopped) nothing is known of what follows.
+    ended = run_ && !run_->stopped() && at_end();
+    if (run_) place = run_->stream_place();
+    state.position = counts_samples() ? place.position : step_;
+  } else if (step_ > 0) {
+    ended = at_end();
+    state.position = geometry_.position(step_);
+  }
+  if (ended) {  // what follows the last batch is the start of the next epoch
     state.epoch = epoch_ + 1;
     state.step = state.position = 0;
+  } else if (streamed()) {
+    if (step_ > 0) state.stream = stream_state(place);
   } else if (geometry_.elastic() && step_ > 0) {
     for (const Segment& segment : geometry_.segments())
       state.sizes.push_back({segment.step, segment.position, segment.batch});
@@ -300,8 +350,16 @@ void Iterator::Impl::restore(const State& state) {
   const auto refuse = [&](const std::string& why) {
     throw StateError(fmt::format("the state does not fit: {}", why), here());
   };
-  if (state.counts_samples != fresh.elastic()) refuse("it counts in another unit");
+  if (state.counts_samples != counts_samples()) refuse("it counts in another unit");
   if (state.step == 0 && state.position != 0) refuse("a position without a step");
+  if (streamed()) {
+    if (state.step > 0 && !state.stream) refuse("it is of a stream and has no anchor");
+    StreamPlace place;
+    if (state.stream)
+      place = {Anchor{state.stream->numbers, state.stream->texts}, state.position,
+               state.stream->next};
+    return go_to(state.epoch, state.step, fresh, std::move(place));
+  }
   if (!fresh.elastic()) {
     if (state.step != state.position) refuse("step and position differ");
     if (state.step > fresh.steps()) refuse(fmt::format("step {} of {}", state.step, fresh.steps()));

@@ -8,18 +8,20 @@
 #include "base/check.h"
 #include "penstock/plan.h"
 #include "run/compute.h"
+#include "run/sequencer.h"
 #include "sample/rows.h"
 
 namespace penstock {
 
-KeptSample compute_row(const PlanData& plan, const Place& place, std::uint64_t row) {
+Sample compute_row(const PlanData& plan, const Place& place, std::uint64_t row,
+                   const BlockView* pulled) {
   Scratch scratch;
   const ScratchBlock block(ElementSpec::unknown(), 1, scratch);
-  if (auto done = compute_rows(plan.program, place, row, block.view(), scratch); !done) {
+  if (auto done = compute_rows(plan.program, place, row, block.view(), scratch, pulled); !done) {
     done.failure().where.epoch = place.turn.pass;
     done.failure().raise();
   }
-  return {0, row, block.view().identity.sample_id[0], block.view().samples[0]};
+  return block.view().samples[0];
 }
 
 std::shared_ptr<BatchData> compute_once(const PlanData& plan, const RowsWanted& wanted,
@@ -31,9 +33,10 @@ std::shared_ptr<BatchData> compute_once(const PlanData& plan, const RowsWanted& 
   Result<void> done;
   if (is_whole(plan.program, wanted.place)) {
     const Destination destination{wanted.first_row, &data->rows()};
-    done = compute_step(plan.program, wanted.place, {&destination, 1}, scratch);
+    done = compute_step(plan.program, wanted.place, {&destination, 1}, scratch, wanted.pulled);
   } else {
-    done = compute_rows(plan.program, wanted.place, wanted.first_row, data->rows(), scratch);
+    done = compute_rows(plan.program, wanted.place, wanted.first_row, data->rows(), scratch,
+                        wanted.pulled);
   }
   if (!done) {
     done.failure().where.epoch = wanted.facts.epoch;
@@ -44,24 +47,74 @@ std::shared_ptr<BatchData> compute_once(const PlanData& plan, const RowsWanted& 
   return data;
 }
 
-Batch run_block(const Plan& plan, const BlockId& block) {
-  const PlanData& data = *plan.data();
-  if (block.step >= data.geometry.steps())
-    throw ConfigError(
-        fmt::format("run_block: step {} of a pass of {} steps", block.step, data.geometry.steps()));
-  const Place place = data.geometry.step(block.pass, block.step);
+namespace {
+
+Batch compute_block(const PlanData& data, const BlockId& block, const Place& place,
+                    const BlockView* pulled) {
   if (block.first > place.count || block.count > place.count - block.first)
     throw ConfigError(fmt::format("run_block: rows {} to {} of a step of {} rows", block.first,
                                   block.first + block.count, place.count));
   ElementSpec spec = data.program.spec;
   if (!spec.known && block.count > 0)
-    spec = ElementSpec::of(compute_row(data, place, block.first).sample);
+    spec = ElementSpec::of(compute_row(data, place, block.first, pulled));
   if (!spec.known) spec = ElementSpec::none();
   const ShareFacts facts{block.pass, block.step, 0, 1, block.count, place.count};
-  return Batch(compute_once(data, {place, block.first, facts}, spec));
+  return Batch(compute_once(data, {place, block.first, facts, pulled}, spec));
+}
+
+/// Pulls the stream from its start up to the step.
+Batch run_stream_block(const Plan& plan, const BlockId& block) {
+  Scratch scratch;
+  Pulling pulling{scratch};
+  Sequencer sequencer(plan.data(), block.pass, {});
+  PulledStep pulled;
+  for (std::uint64_t step = 0; step <= block.step; ++step) {
+    Anchor after;
+    auto more = sequencer.pull(pulled, after, pulling);
+    if (!more) more.failure().raise();
+    if (!*more)
+      throw ConfigError(fmt::format("run_block: step {} of a pass of {} steps", block.step, step));
+  }
+  const BlockView rows = pulled.buffer->rows(0, pulled.rows);
+  return compute_block(*plan.data(), block, {pulled.leaf, {pulled.pass, 0}, 0, pulled.rows}, &rows);
+}
+
+/// Sample `number` of a stream that is not batched.
+Sample stream_sample(const Node& root, std::uint64_t number) {
+  const FlowPtr flow = compile_flow(root, {});
+  const CursorPtr cursor = flow->open({0, 0});
+  Scratch scratch;
+  Pulling pulling{scratch};
+  RowBuffer buffer(flow->spec());
+  buffer.reserve(1);
+  const BlockView row = buffer.rows(0, 1);
+  auto skipped = skip_rows(*cursor, flow->spec(), number, pulling);
+  if (!skipped) skipped.failure().raise();
+  auto got = cursor->pull(row, pulling);
+  if (!got) got.failure().raise();
+  if (*got == 0) throw ConfigError(fmt::format("sample {} of a stream of {}", number, *skipped));
+  Sample sample = read_row(row, 0);
+  std::vector<Tensor> leaves;
+  for (const Tensor& leaf : sample.leaves()) leaves.push_back(leaf.kept());
+  return Sample::assemble(sample.structure(), std::move(leaves));
+}
+
+}  // namespace
+
+Batch run_block(const Plan& plan, const BlockId& block) {
+  const PlanData& data = *plan.data();
+  if (data.program.stream) return run_stream_block(plan, block);
+  if (block.step >= data.geometry.steps())
+    throw ConfigError(
+        fmt::format("run_block: step {} of a pass of {} steps", block.step, data.geometry.steps()));
+  return compute_block(data, block, data.geometry.step(block.pass, block.step), nullptr);
 }
 
 Sample Dataset::sample(std::uint64_t number) const {
+  if (streamed()) {
+    if (batched()) throw ConfigError("sample: of a stream ask before batch", {}, "or run a Loader");
+    return stream_sample(*node_, number);
+  }
   if (batched()) {
     const Steps steps = steps_of(*node_, std::nullopt, 0).steps;
     if (!steps.in_order())
@@ -70,7 +123,7 @@ Sample Dataset::sample(std::uint64_t number) const {
       throw ConfigError(fmt::format("sample {} of {}", number, steps.rows()));
     const PlanData plan(*this, {}, 0);
     const Place at = steps.row({0, 0}, number);
-    if (!is_whole(plan.program, at)) return compute_row(plan, at, 0).sample;
+    if (!is_whole(plan.program, at)) return compute_row(plan, at, 0);
     // A function of whole batches wants the step around it.
     const Node& leaf = *steps_of(*node_, std::nullopt, 0).leaves[at.leaf];
     const Groups groups = groups_of(*leaf.as<BatchVerb>(), leaf.input().size, std::nullopt);

@@ -17,12 +17,14 @@ struct RowsWanted {
   Place place;
   std::uint64_t first_row = 0;
   ShareFacts facts;
+  const BlockView* pulled = nullptr;  // of a stream: the rows of the step
 };
 /// `spec` is the rows' spec where the plan does not know it. Throws SampleError.
 std::shared_ptr<BatchData> compute_once(const PlanData& plan, const RowsWanted& wanted,
                                         const ElementSpec& spec);
 
-/// One row of a step as a sample, with its id; for what only running shows.
-KeptSample compute_row(const PlanData& plan, const Place& place, std::uint64_t row);
+/// One row of a step as a sample; for what only running shows.
+Sample compute_row(const PlanData& plan, const Place& place, std::uint64_t row,
+                   const BlockView* pulled = nullptr);
 
 }  // namespace penstock

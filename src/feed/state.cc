@@ -9,8 +9,8 @@ namespace penstock {
 namespace {
 
 constexpr int kFormat = 1;
-constexpr std::size_t kTextMax = 64 * 1024;
-constexpr std::size_t kOrderCharsMax = 360;  // keeps a state under 1 KB
+constexpr std::size_t kTextMax = 512 * 1024;  // cursors may be escaped
+constexpr std::size_t kOrderCharsMax = 360;   // keeps a state under 1 KB
 
 std::string check_of(const Json& fields) {
   Digest digest;
@@ -65,6 +65,35 @@ std::vector<State::Size> sizes_in(const Json& fields) {
   return sizes;
 }
 
+/// A cursor is a user's bytes, which need not be text.
+std::string hex_of(const std::string& bytes) {
+  std::string hex;
+  for (const char byte : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return hex;
+}
+
+std::string bytes_of(const std::string& hex) {
+  const auto value = [](char digit) {
+    if (digit >= '0' && digit <= '9') return digit - '0';
+    if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+    garbled("a cursor is not in hexadecimal");
+  };
+  if (hex.size() % 2 != 0) garbled("a cursor is cut short");
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2)
+    bytes += static_cast<char>(value(hex[i]) * 16 + value(hex[i + 1]));
+  return bytes;
+}
+
+State::Stream stream_in(const Json& fields) {
+  State::Stream stream;
+  stream.numbers = field<std::vector<std::uint64_t>>(fields, "numbers");
+  for (const std::string& text : field<std::vector<std::string>>(fields, "texts"))
+    stream.texts.push_back(bytes_of(text));
+  stream.next = field<std::string>(fields, "next");
+  return stream;
+}
+
 }  // namespace
 
 std::string State::to_json() const {
@@ -80,6 +109,11 @@ std::string State::to_json() const {
               {"sizes", Json::array()}};
   for (const Size& size : sizes) fields["sizes"].push_back({size.step, size.position, size.batch});
   if (drawn_seed) fields["seed"] = *drawn_seed;
+  if (stream) {
+    Json texts = Json::array();
+    for (const std::string& text : stream->texts) texts.push_back(hex_of(text));
+    fields["stream"] = {{"numbers", stream->numbers}, {"texts", texts}, {"next", stream->next}};
+  }
   fields["check"] = check_of(fields);
   return fields.dump();
 }
@@ -107,6 +141,7 @@ State State::parse(const std::string& text) {
   state.order = field<std::vector<std::string>>(fields, "parts");
   state.sizes = sizes_in(fields);
   if (fields.contains("seed")) state.drawn_seed = number(fields, "seed");
+  if (fields.contains("stream")) state.stream = stream_in(fields["stream"]);
   return state;
 }
 

@@ -24,7 +24,7 @@ Dataset make(Node node) {
 /// `make` for nodes that may have more elements, or samples in their steps, than can be numbered.
 Dataset make_counted(const std::string& word, Node node) {
   constexpr std::uint64_t kCountMax = 1ULL << 62;
-  if (!node.size.is_endless()) {
+  if (node.size.is_counted()) {
     if (node.size.count() > kCountMax) refuse_count(word, node.size.count(), "elements");
     const std::uint64_t rows = node.batched ? steps_of(node, std::nullopt, 0).steps.rows() : 0;
     if (rows > kCountMax && rows != kUncounted) refuse_count(word, rows, "samples");
@@ -40,6 +40,7 @@ Node after(const Dataset& input, Verb verb) {
   node.spec = input.element_spec();
   node.size = input.cardinality();
   node.batched = input.batched();
+  node.stream = input.streamed();
   return node;
 }
 
@@ -162,7 +163,108 @@ Dataset Dataset::map(const OpCall& call) const {
   return add_map(*this, call.op(), 0);
 }
 
+Dataset Dataset::from_generator_fn(GeneratorFn fn, const SourceOptions& options) {
+  if (options.spec && fn.spec.known && *options.spec != fn.spec)
+    throw ConfigError(fmt::format("from_generator: its elements are {}, declared was {}",
+                                  fn.spec.text(), options.spec->text()));
+  Node node;
+  node.spec = options.spec ? *options.spec : fn.spec;
+  node.size = Cardinality::unknown();
+  node.stream = true;
+  node.verb = GeneratorVerb{std::move(fn), options.name};
+  return make(std::move(node));
+}
+
+std::shared_ptr<const Op> Dataset::sample_predicate(SampleFn fn, const std::string& name) {
+  MapOptions options;
+  options.name = name;
+  options.spec = ElementSpec::single(Dtype::boolean);
+  return make_sample_op(std::move(fn), options);
+}
+
+std::shared_ptr<const Op> Dataset::column_predicate(ColumnFn fn, const std::string& name) {
+  if (fn.outputs != std::vector{Dtype::boolean})
+    throw ConfigError(fmt::format("a predicate returns bool, this one is {}", fn.signature()));
+  return make_column_op(std::move(fn), name);
+}
+
+namespace {
+
+/// Throws where `op` cannot judge the elements of `input`.
+void check_predicate(const Dataset& input, const Op& op, const char* word) {
+  if (input.batched())
+    throw ConfigError(fmt::format("{}: these elements are batches", word), {},
+                      fmt::format("put {} before batch", word));
+  const ElementSpec verdict = op.output(input.element_spec());
+  if (verdict.known && verdict != ElementSpec::single(Dtype::boolean))
+    throw ConfigError(fmt::format("{}: a typed predicate sees single values, the elements are {}",
+                                  word, input.element_spec().text()),
+                      {}, "take a const Sample& instead");
+}
+
+}  // namespace
+
+Dataset add_filter(const Dataset& input, FilterVerb verb) {
+  check_predicate(input, *verb.op, "filter");
+  if (verb.mask && input.streamed())
+    throw ConfigError("filter: a stream leaves out what does not pass; there is nothing to mask",
+                      {}, "drop mask");
+  Node node = after(input, verb);
+  if (!verb.mask) {
+    node.size = Cardinality::unknown();
+    node.stream = true;
+  }
+  return make(std::move(node));
+}
+
+Dataset add_take_while(const Dataset& input, TakeWhileVerb verb) {
+  check_predicate(input, *verb.op, "take_while");
+  Node node = after(input, std::move(verb));
+  node.size = Cardinality::unknown();
+  node.stream = true;
+  return make(std::move(node));
+}
+
+Dataset add_expand(const Dataset& input, ExpandVerb verb, const std::optional<ElementSpec>& spec) {
+  constexpr std::uint64_t kCycleMax = 1024;
+  refuse_if_batched(input, verb.word.c_str(), "unbatch() first");
+  if (verb.cycle < 1 || verb.cycle > kCycleMax)
+    throw ConfigError(
+        fmt::format("{}: cycle must be 1 to {}, got {}", verb.word, kCycleMax, verb.cycle));
+  if (verb.block < 1)
+    throw ConfigError(fmt::format("{}: block must be positive, got 0", verb.word));
+  Node node = after(input, std::move(verb));
+  node.spec = spec.value_or(ElementSpec::unknown());
+  node.size = Cardinality::unknown();
+  node.stream = true;
+  return make(std::move(node));
+}
+
+Dataset Dataset::filter_op(std::shared_ptr<const Op> op, const FilterOptions& options) const {
+  return add_filter(*this, {std::move(op), options.seed, options.mask});
+}
+
+Dataset Dataset::take_while_op(std::shared_ptr<const Op> op, const FilterOptions& options) const {
+  return add_take_while(*this, {std::move(op), options.seed});
+}
+
+Dataset Dataset::expand(std::function<Dataset(const Sample&)> fn, const InterleaveOptions& options,
+                        const char* word) const {
+  return add_expand(*this, {std::move(fn), options.cycle, options.block, options.name, word},
+                    options.spec);
+}
+
 Dataset Dataset::shuffle(const ShuffleOptions& options) const {
+  if (options.window == 0U)
+    throw ConfigError("shuffle: a window of 0 elements holds nothing", {},
+                      "give it the number of elements to permute at a time");
+  if (batched() && (options.window || streamed()))
+    throw ConfigError("shuffle: windows of steps, and steps of a stream, are not shuffled", {},
+                      "shuffle({.window = n}) before batch");
+  if (options.window) return make(after(*this, ShuffleVerb{options}));
+  if (streamed())
+    throw ConfigError("shuffle: a stream has no end before it is pulled, so there is no whole", {},
+                      "shuffle({.window = n}), or shuffle before what makes it a stream");
   if (cardinality().is_endless())
     throw ConfigError("shuffle: an endless dataset cannot be shuffled as a whole", {},
                       "shuffle before repeat: each round then has its own order");
@@ -173,6 +275,7 @@ Dataset Dataset::repeat(std::int64_t count) const {
   const auto rounds = count_or_all("repeat", count);
   if (cardinality().is_endless()) return rounds == 0U ? take(0) : *this;
   Node node = after(*this, RepeatVerb{rounds});
+  if (streamed()) return make(std::move(node));
   const std::uint64_t each = cardinality().count();
   std::uint64_t total = 0;
   if (!rounds) {
@@ -188,7 +291,7 @@ Dataset Dataset::repeat(std::int64_t count) const {
 Dataset Dataset::take(std::int64_t count) const {
   const auto wanted = count_or_all("take", count);
   Node node = after(*this, TakeVerb{wanted});
-  if (wanted)
+  if (wanted && !streamed())
     node.size = Cardinality::of(
         cardinality().is_endless() ? *wanted : std::min(*wanted, cardinality().count()));
   return make(std::move(node));
@@ -197,9 +300,9 @@ Dataset Dataset::take(std::int64_t count) const {
 Dataset Dataset::skip(std::int64_t count) const {
   const auto unwanted = count_or_all("skip", count);
   Node node = after(*this, SkipVerb{unwanted});
-  if (!unwanted) {
+  if (!unwanted && !streamed()) {
     node.size = Cardinality::of(0);
-  } else if (!cardinality().is_endless()) {
+  } else if (cardinality().is_counted()) {
     const std::uint64_t all = cardinality().count();
     node.size = Cardinality::of(all - std::min(all, *unwanted));
   }
@@ -213,7 +316,7 @@ Dataset Dataset::shard(std::int64_t count, std::int64_t index) const {
   const auto shards = static_cast<std::uint64_t>(count);
   const auto which = static_cast<std::uint64_t>(index);
   Node node = after(*this, ShardVerb{shards, which});
-  if (!cardinality().is_endless()) {
+  if (cardinality().is_counted()) {
     const std::uint64_t all = cardinality().count();
     node.size = Cardinality::of(all > which ? (all - which - 1) / shards + 1 : 0);
   }
@@ -233,7 +336,10 @@ Dataset Dataset::concatenate(const Dataset& other) const {
   Node node = after(*this, ConcatenateVerb{});
   node.inputs.push_back(other.node());
   if (!right.known) node.spec = right;
-  if (cardinality().is_endless() || other.cardinality().is_endless()) {
+  node.stream = streamed() || other.streamed();
+  if (node.stream) {
+    node.size = Cardinality::unknown();
+  } else if (cardinality().is_endless() || other.cardinality().is_endless()) {
     node.size = Cardinality::endless();
   } else {
     node.size = Cardinality::of(cardinality().count() + other.cardinality().count());
@@ -249,15 +355,18 @@ Dataset Dataset::zip(const std::vector<Dataset>& parts, const ZipOptions& option
   node.size = parts.front().cardinality();
   for (const Dataset& part : parts) {
     refuse_if_batched(part, "zip", "zip the samples, then batch");
-    if (options.strict && part.cardinality() != parts.front().cardinality())
+    node.stream = node.stream || part.streamed();
+    if (options.strict && part.cardinality() != parts.front().cardinality() && !part.streamed() &&
+        !parts.front().streamed())
       throw ConfigError("zip: the parts have different lengths and strict was asked for");
     specs.push_back(part.element_spec());
     node.inputs.push_back(part.node());
-    if (part.cardinality().is_endless()) continue;
-    if (node.size.is_endless() || part.cardinality().count() < node.size.count())
+    if (!part.cardinality().is_counted()) continue;
+    if (!node.size.is_counted() || part.cardinality().count() < node.size.count())
       node.size = part.cardinality();
   }
   node.spec = ElementSpec::tuple(specs);
+  if (node.stream) node.size = Cardinality::unknown();
   return make(std::move(node));
 }
 
@@ -285,12 +394,23 @@ Dataset Dataset::batch(std::int64_t size, const BatchOptions& options) const {
                         {}, "map them to one shape first");
   Node node = after(*this, verb);
   node.batched = true;
-  if (!cardinality().is_endless())
+  if (cardinality().is_counted())
     node.size = Cardinality::of(groups_of(verb, cardinality(), std::nullopt).steps());
   return make(std::move(node));
 }
 
 namespace {
+
+/// What is left of each field without its first dimension.
+ElementSpec row_spec(ElementSpec spec) {
+  for (FieldSpec& field : spec.fields) {
+    if (field.shape.empty() || is_variable(field.dtype))
+      throw ConfigError(fmt::format("unbatch: field \"{}\" ({}) has no first dimension of rows",
+                                    field.path, field.text()));
+    field.shape.erase(field.shape.begin());
+  }
+  return spec;
+}
 
 /// The first node, from `node` down to its batch, that keeps rows from being found by number.
 const Node* blocks_unbatch(const Node& node) {
@@ -306,18 +426,27 @@ const Node* blocks_unbatch(const Node& node) {
 }  // namespace
 
 Dataset Dataset::unbatch() const {
-  if (!batched()) throw ConfigError("unbatch: these elements are samples, not batches");
+  if (!batched()) {
+    Node node = after(*this, RowsVerb{});
+    node.spec = row_spec(element_spec());
+    node.size = Cardinality::unknown();
+    node.stream = true;
+    return make(std::move(node));
+  }
   if (const Node* found = blocks_unbatch(*node_))
     throw ConfigError(fmt::format("unbatch: not after {}", describe_node(*found)), {},
                       "unbatch before it, or shuffle, shard and map the samples");
   Node node = after(*this, UnbatchVerb{});
   node.batched = false;
-  if (!cardinality().is_endless())
+  if (cardinality().is_counted())
     node.size = Cardinality::of(steps_of(*node_, std::nullopt, 0).steps.rows());
   return make(std::move(node));
 }
 
 Dataset Dataset::cache(const CacheOptions& options) const {
+  if (streamed())
+    throw ConfigError("cache: not of a stream", {},
+                      "cache() before what makes it a stream, or use select() instead of filter()");
   if (cardinality().is_endless())
     throw ConfigError("cache: an endless dataset does not fit", {}, "cache before repeat");
   // Batches are kept as their rows, which are the same only as long as nothing reorders them.
@@ -350,6 +479,9 @@ const ElementSpec& Dataset::element_spec() const {
 }
 bool Dataset::batched() const {
   return node_->batched;
+}
+bool Dataset::streamed() const {
+  return node_->stream;
 }
 Digests Dataset::digests() const {
   return digests_of(*node_, std::nullopt);

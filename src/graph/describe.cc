@@ -31,15 +31,36 @@ struct Wording {
     if (verb.whole) line += ", on whole batches";
     return {verb.op->word(), line};
   }
+  Words operator()(const GeneratorVerb& verb) const {
+    return {"from_generator",
+            fmt::format("from_generator({}{})",
+                        verb.name.empty() ? "" : fmt::format("\"{}\", ", verb.name),
+                        verb.fn.has_cursor ? "with cursor" : "replayed from its start")};
+  }
+  Words operator()(const FilterVerb& verb) const {
+    return {"filter", predicate("filter", *verb.op, verb.seed) + (verb.mask ? ", mask" : "")};
+  }
+  Words operator()(const TakeWhileVerb& verb) const {
+    return {"take_while", predicate("take_while", *verb.op, verb.seed)};
+  }
+  Words operator()(const ExpandVerb& verb) const {
+    const std::string name = verb.name.empty() ? "" : fmt::format("\"{}\"", verb.name);
+    if (verb.word == "flat_map") return {"flat_map", fmt::format("flat_map({})", name)};
+    return {"interleave", fmt::format("interleave({}{}cycle={}, block={})", name,
+                                      name.empty() ? "" : ", ", verb.cycle, verb.block)};
+  }
+  Words operator()(const RowsVerb&) const { return {"unbatch", "unbatch() of samples"}; }
   Words operator()(const BatchVerb& verb) const {
     return {"batch", fmt::format("batch({}{})", verb.size, tail_text(verb))};
   }
   Words operator()(const UnbatchVerb&) const { return {"unbatch", "unbatch()"}; }
   Words operator()(const ShuffleVerb& verb) const {
     const Seed& seed = verb.options.seed;
-    return {"shuffle",
-            fmt::format("shuffle(seed={}{})", seed.drawn ? "random" : fmt::format("{}", seed.value),
-                        verb.options.reshuffle_each_epoch ? "" : ", same every epoch")};
+    return {
+        "shuffle",
+        fmt::format("shuffle(seed={}{}{})", seed.drawn ? "random" : fmt::format("{}", seed.value),
+                    verb.options.window ? fmt::format(", window={}", *verb.options.window) : "",
+                    verb.options.reshuffle_each_epoch ? "" : ", same every epoch")};
   }
   Words operator()(const RepeatVerb& verb) const {
     return {"repeat", fmt::format("repeat({})", number_or(verb.count, "for ever"))};
@@ -64,9 +85,22 @@ struct Wording {
             fmt::format("prefetch(steps={}, bytes={})", verb.options.steps, verb.options.bytes)};
   }
   Words operator()(const OptionsVerb&) const { return {"with_options", "with_options()"}; }
+
+  /// The op's own line says "map".
+  static std::string predicate(const char* word, const Op& op, std::uint64_t seed) {
+    std::string line = word + op.describe().substr(std::string("map").size());
+    if (op.random()) line += fmt::format(", seed={}", seed);
+    return line;
+  }
 };
 
+bool masks(const Node& node) {
+  const auto* filter = node.as<FilterVerb>();
+  return filter != nullptr && filter->mask;
+}
+
 bool changes_order(const Node& node, bool batch_counts) {
+  if (masks(node)) return false;
   if (node.as<MapVerb>() || node.as<PrefetchVerb>() || node.as<OptionsVerb>() ||
       node.as<EnumerateVerb>())
     return false;
@@ -102,17 +136,19 @@ void collect_order(const Node& node, Counting counting, std::vector<std::string>
 
 void collect_values(const Node& node, Digest& digest) {
   for (const NodePtr& input : node.inputs) collect_values(*input, digest);
-  const bool changes = node.as<MapVerb>() || node.as<EnumerateVerb>() || node.as<ZipVerb>();
+  const bool changes =
+      node.as<MapVerb>() || node.as<EnumerateVerb>() || node.as<ZipVerb>() || masks(node);
   if (changes) digest.add(describe_node(node));
-  if (changes || node.as<SourceVerb>()) digest.add(node.spec.text());
+  if (changes || node.as<SourceVerb>() || node.as<GeneratorVerb>()) digest.add(node.spec.text());
 }
 
 void list(const Node& node, int depth, std::string& text) {
   for (const NodePtr& input : node.inputs)
     list(*input, depth + (node.inputs.size() > 1 ? 1 : 0), text);
-  const std::string size = node.size.is_endless() ? "endless"
-                                                  : fmt::format("{} {}", node.size.count(),
-                                                                node.batched ? "steps" : "samples");
+  const std::string unit = node.batched ? "steps" : "samples";
+  const std::string size = node.stream              ? fmt::format("a stream of {}", unit)
+                           : node.size.is_counted() ? fmt::format("{} {}", node.size.count(), unit)
+                                                    : node.size.text();
   text += fmt::format("{:{}}{}  [{} of {}]\n", "", depth * 2, describe_node(node), size,
                       node.spec.text());
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,6 +28,31 @@ struct MapVerb {
   std::uint64_t seed = 0;
   bool whole = false;  // sees the whole global batch
 };
+/// A stream from a user's generator.
+struct GeneratorVerb {
+  GeneratorFn fn;
+  std::string name;
+};
+/// `op` gives one bool a row.
+struct FilterVerb {
+  std::shared_ptr<const Op> op;
+  std::uint64_t seed = 0;
+  bool mask = false;  // rows keep their place and are marked
+};
+struct TakeWhileVerb {
+  std::shared_ptr<const Op> op;
+  std::uint64_t seed = 0;
+};
+/// flat_map and interleave: a dataset for each element.
+struct ExpandVerb {
+  std::function<Dataset(const Sample&)> fn;
+  std::uint64_t cycle = 1;
+  std::uint64_t block = UINT64_MAX;
+  std::string name;
+  std::string word;
+};
+/// The rows of elements that have several: unbatch of samples.
+struct RowsVerb {};
 struct BatchVerb {
   std::uint64_t size = 1;
   std::optional<Tail> tail;
@@ -82,9 +108,10 @@ struct PrefetchVerb {
 struct OptionsVerb {
   Options options;
 };
-using Verb = std::variant<SourceVerb, MapVerb, BatchVerb, UnbatchVerb, ShuffleVerb, RepeatVerb,
-                          TakeVerb, SkipVerb, ShardVerb, ConcatenateVerb, ZipVerb, EnumerateVerb,
-                          CacheVerb, PrefetchVerb, OptionsVerb>;
+using Verb = std::variant<SourceVerb, GeneratorVerb, MapVerb, FilterVerb, TakeWhileVerb, ExpandVerb,
+                          RowsVerb, BatchVerb, UnbatchVerb, ShuffleVerb, RepeatVerb, TakeVerb,
+                          SkipVerb, ShardVerb, ConcatenateVerb, ZipVerb, EnumerateVerb, CacheVerb,
+                          PrefetchVerb, OptionsVerb>;
 
 using NodePtr = std::shared_ptr<const Node>;
 
@@ -96,6 +123,7 @@ class Node {
   ElementSpec spec;
   Cardinality size = Cardinality::of(0);
   bool batched = false;
+  bool stream = false;  // elements are numbered as they are pulled
 
   [[nodiscard]] const Node& input() const { return *inputs.front(); }
   template <typename V>
@@ -110,6 +138,11 @@ std::string describe_node(const Node& node);
 
 /// Adds a map of `op`; every form of Dataset::map ends here.
 Dataset add_map(const Dataset& input, std::shared_ptr<const Op> op, std::uint64_t seed);
+
+/// Adds a filter, or a take_while, of an op that gives one bool.
+Dataset add_filter(const Dataset& input, FilterVerb verb);
+Dataset add_take_while(const Dataset& input, TakeWhileVerb verb);
+Dataset add_expand(const Dataset& input, ExpandVerb verb, const std::optional<ElementSpec>& spec);
 
 /// How a batch node groups `samples`; `tail` fills in where it names no policy.
 Groups groups_of(const BatchVerb& batch, const Cardinality& samples, std::optional<Tail> tail);

@@ -37,7 +37,7 @@ Steps walk(const Node& node, std::optional<Tail> tail, std::uint64_t drawn_seed,
 
 Groups groups_of(const BatchVerb& batch, const Cardinality& samples, std::optional<Tail> tail) {
   const Tail policy = batch.tail.value_or(tail.value_or(Tail::short_));
-  return {samples.is_endless() ? kEndless : samples.count(), batch.size,
+  return {samples.is_counted() ? samples.count() : kEndless, batch.size,
           policy == Tail::drop ? TailRule::drop : TailRule::keep};
 }
 

@@ -47,4 +47,9 @@ class Permutation {
   Feistel network_;
 };
 
+/// The seed of window number `window` of a shuffle by windows; window 0 has the shuffle's own.
+constexpr std::uint64_t window_seed(std::uint64_t seed, std::uint64_t window) {
+  return seed + window * 0x9E3779B97F4A7C15ULL;
+}
+
 }  // namespace penstock

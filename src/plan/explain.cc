@@ -17,10 +17,6 @@ std::string size_text(std::uint64_t bytes) {
   return fmt::format("{} B", bytes);
 }
 
-std::string count_text(const Cardinality& count) {
-  return count.is_endless() ? "endless" : fmt::format("{}", count.count());
-}
-
 void explain_cut(const Plan& plan, std::string& text) {
   const auto line = [&](const char* which, std::uint64_t step) {
     const auto sizes = plan.cut(step);
@@ -33,16 +29,17 @@ void explain_cut(const Plan& plan, std::string& text) {
         fmt::join(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
         shown < sizes.size() ? fmt::format(", ... {}", sizes.back()) : "");
   };
-  if (!plan.steps().is_endless() && plan.steps().count() == 0) return;
+  if (plan.steps().is_unknown()) return line("full step ", 0);
+  if (plan.steps().is_counted() && plan.steps().count() == 0) return;
   line("first step", 0);
-  if (!plan.steps().is_endless() && plan.steps().count() > 1)
+  if (plan.steps().is_counted() && plan.steps().count() > 1)
     line("last step ", plan.steps().count() - 1);
 }
 
 /// Samples that drops leave out each time through, those below an unbatch included.
 std::uint64_t dropped(const Node& node, std::optional<Tail> tail) {
   std::uint64_t lost = 0;
-  if (const auto* batch = node.as<BatchVerb>(); batch && !node.input().size.is_endless()) {
+  if (const auto* batch = node.as<BatchVerb>(); batch && node.input().size.is_counted()) {
     const Groups groups = groups_of(*batch, node.input().size, tail);
     lost = groups.count - groups.delivered();
   }
@@ -56,8 +53,14 @@ std::uint64_t dropped(const Node& node, std::optional<Tail> tail) {
 std::string Plan::explain() const {
   const PlanData& data = *data_;
   std::string text = fmt::format("plan\n{}", data.dataset.describe());
-  text += fmt::format("a pass: {} steps, {} samples, global batch {}\n", count_text(steps()),
-                      samples() ? count_text(*samples()) : "uncounted", batch_samples());
+  text += fmt::format("a pass: {} steps, {} samples, global batch {}\n", steps().text(),
+                      samples() ? samples()->text() : "uncounted", batch_samples());
+  if (data.program.stream)
+    text += fmt::format(
+        "  a stream: pulled in one order by one sequencer{}; its end is known one step ahead\n",
+        shares().count < shares().total
+            ? ", in every process alike: each pulls all of it and computes its own shares"
+            : "");
   explain_cut(*this, text);
   if (shares().count < shares().total)
     text += fmt::format("  served here: shares {} to {} of {}\n", shares().first,
@@ -72,7 +75,9 @@ std::string Plan::explain() const {
   }
   if (wants_drawn_seed(*data.dataset.node()))
     text += fmt::format("  random seed: {}\n", data.drawn_seed);
-  if (!data.geometry.elastic())
+  const bool free =
+      data.program.stream ? batch_size_is_free(*data.dataset.node()) : data.geometry.elastic();
+  if (!free)
     text += "  steps are counted by the dataset: a state loads only at the same batch size\n";
   for (const std::string& note : data.program.notes) text += fmt::format("  note: {}\n", note);
   const Digests marks = digests();

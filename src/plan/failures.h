@@ -32,7 +32,8 @@ class RowFailures {
 
 /// Calls `body(first, rows)` for the rows of `out` that have not failed, in as few runs as
 /// possible. A failure that may pass is tried again, three times at most. Any other marks its row,
-/// and the rest goes on; where nobody collects failures it is returned.
+/// and the rest goes on; where nobody collects failures it is returned. (Flags without a collector
+/// are for rows that were masked.)
 template <typename Body>
 Result<void> for_good_rows(const BlockView& out, const IdSpace& ids, Body body) {
   constexpr int kTriesMax = 3;
@@ -59,14 +60,15 @@ Result<void> for_good_rows(const BlockView& out, const IdSpace& ids, Body body) 
       Clock::real().pause(std::chrono::milliseconds(1 << (2 * tries)));
       continue;
     }
-    if (!failure.row_known && end - row > 1 && failed != nullptr) {
+    const bool collected = failed != nullptr && out.identity.failures != nullptr;
+    if (!failure.row_known && end - row > 1 && collected) {
       run_max = 1;
       continue;
     }
     tries = 0;
     failure.row += row;
     Failure named = at_sample(std::move(failure), ids, out);
-    if (failed == nullptr || named.may_pass) return named;
+    if (!collected || named.may_pass) return named;
     const std::size_t bad = named.row;
     out.identity.failures->add(std::move(named));
     failed[bad] = 1;

@@ -89,6 +89,43 @@ class ShuffleStage final : public Stage {
   StepShuffle order_;
 };
 
+class WindowStage final : public Stage {
+ public:
+  WindowStage(StagePtr input, std::uint64_t size, std::uint64_t window, StepShuffle order)
+      : Stage(input->spec(), input->ids()),
+        input_(std::move(input)),
+        size_(size),
+        window_(window),
+        order_(order) {}
+
+ protected:
+  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
+    const Scratch::Frame frame(scratch);
+    std::uint64_t* const positions = scratch.array<std::uint64_t>(out.rows);
+    const Turn key = order_.reshuffle ? ask.turn : Turn{};
+    for (std::size_t first = 0; first < out.rows;) {
+      const std::uint64_t window = ask.positions[first] / window_;
+      const std::uint64_t base = window * window_;
+      std::size_t end = first;
+      while (end < out.rows && ask.positions[end] / window_ == window) {
+        positions[end] = ask.positions[end] - base;
+        ++end;
+      }
+      const std::uint64_t size = std::min(window_, size_ - base);
+      Permutation(size, {window_seed(order_.seed, window), key.pass, key.round})
+          .apply({positions + first, end - first});
+      for (; first < end; ++first) positions[first] += base;
+    }
+    return input_->produce({ask.turn, {positions, out.rows}}, out, scratch);
+  }
+
+ private:
+  StagePtr input_;
+  std::uint64_t size_;
+  std::uint64_t window_;
+  StepShuffle order_;
+};
+
 class RepeatStage final : public Stage {
  public:
   RepeatStage(StagePtr input, std::uint64_t size, std::uint64_t rounds)
@@ -223,6 +260,9 @@ StagePtr stride_stage(StagePtr input, std::uint64_t first, std::uint64_t stride)
 }
 StagePtr shuffle_stage(StagePtr input, std::uint64_t size, StepShuffle order) {
   return std::make_unique<ShuffleStage>(std::move(input), size, order);
+}
+StagePtr window_stage(StagePtr input, std::uint64_t size, std::uint64_t window, StepShuffle order) {
+  return std::make_unique<WindowStage>(std::move(input), size, window, order);
 }
 StagePtr repeat_stage(StagePtr input, std::uint64_t size, std::uint64_t rounds) {
   return std::make_unique<RepeatStage>(std::move(input), size, rounds);

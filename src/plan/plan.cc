@@ -67,6 +67,7 @@ const Shares& Plan::shares() const {
   return data_->options.shares;
 }
 Cardinality Plan::steps() const {
+  if (data_->program.stream) return Cardinality::unknown();
   return cardinality(data_->geometry.steps());
 }
 Digests Plan::digests() const {
@@ -76,6 +77,7 @@ Digests Plan::digests() const {
 std::optional<Cardinality> Plan::samples() const {
   constexpr std::uint64_t kWalkMax = 1 << 16;
   const Steps& steps = data_->program.steps;
+  if (data_->program.stream) return Cardinality::unknown();
   if (steps.rows() != kUncounted) return cardinality(steps.rows());
   // A shard of steps, or some of shuffled ones: which samples depends on the pass.
   if (steps.count() > kWalkMax) return std::nullopt;
@@ -93,9 +95,11 @@ std::uint64_t Plan::batch_samples() const {
 }
 
 std::vector<std::uint64_t> Plan::cut(std::uint64_t step) const {
-  if (step >= data_->geometry.steps())
+  const bool stream = data_->program.stream != nullptr;
+  if (!stream && step >= data_->geometry.steps())
     throw ConfigError(fmt::format("step {} of a pass of {} steps", step, data_->geometry.steps()));
-  const Cut cut{data_->geometry.step(0, step).count, shares().total};
+  const std::uint64_t rows = stream ? batch_samples() : data_->geometry.step(0, step).count;
+  const Cut cut{rows, shares().total};
   std::vector<std::uint64_t> sizes;
   for (std::uint32_t share = 0; share < cut.shares; ++share) sizes.push_back(cut.size(share));
   return sizes;

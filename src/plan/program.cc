@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
+#include "plan/flows.h"
 #include "plan/stages.h"
 
 namespace penstock {
@@ -14,13 +16,14 @@ namespace {
 /// Numbers of the samples that `node` can refer to: where the ids after it begin.
 std::uint64_t id_space(const Node& node) {
   if (const auto* source = node.as<SourceVerb>()) return source->source->size();
+  if (node.as<GeneratorVerb>() || node.as<ExpandVerb>() || node.as<RowsVerb>()) return kStreamIds;
   if (node.as<ConcatenateVerb>()) return id_space(*node.inputs[0]) + id_space(*node.inputs[1]);
   return id_space(node.input());
 }
 
 /// Rounds of all repeats below, combined as Turn combines them.
 std::uint64_t rounds_below(const Node& node) {
-  if (node.as<SourceVerb>()) return 1;
+  if (node.inputs.empty()) return 1;
   const std::uint64_t below = rounds_below(node.input());
   if (const auto* repeat = node.as<RepeatVerb>())
     return below * repeat->count.value_or(kEndlessRounds);
@@ -35,6 +38,10 @@ class Compiler {
 
   StagePtr samples(const Node& node, std::uint64_t first_id);
   std::vector<Chain> steps(const Node& node, std::uint64_t first_id);
+  FlowPtr flow(const Node& node, std::uint64_t first_id);
+  /// Steps of a stream; the chains of its batch nodes are added to `chains`.
+  StepFlowPtr step_flow(const Node& node, std::uint64_t first_id, std::optional<Tail> tail,
+                        std::vector<Chain>& chains);
   [[nodiscard]] bool random() const { return random_ops_ > 0; }
   std::vector<std::string> take_notes() { return std::move(notes_); }
 
@@ -45,11 +52,24 @@ class Compiler {
   }
   StagePtr zip(const Node& node, std::uint64_t first_id);
   StagePtr unbatch(const Node& node, std::uint64_t first_id);
-  MapPlace place_of(const MapVerb& map) {
-    MapPlace place{fmt::format("{}#{}", map.op->describe(), ops_++), map.seed, random_ops_};
-    if (map.op->random()) ++random_ops_;
+  struct Deferred {
+    const Node* map;
+    MapPlace place;
+  };
+  FlowPtr sequence(const Node& node, std::uint64_t first_id, std::vector<Deferred>& deferred);
+  FlowPtr moved(const Node& node, FlowPtr input) const;
+  FlowPtr expand(const Node& node, const ExpandVerb& verb, std::uint64_t first_id);
+  StagePtr predicate(const Flow& input, const std::shared_ptr<const Op>& op, std::uint64_t seed,
+                     const Node& node);
+  /// A map after batch, on the chains from `first` on.
+  static void map_chains(const Node& node, const MapVerb& map, const MapPlace& place,
+                         std::span<Chain> chains);
+  MapPlace place_of(const Op& op, std::uint64_t seed, const std::string& line) {
+    MapPlace place{fmt::format("{}#{}", line, ops_++), seed, random_ops_};
+    if (op.random()) ++random_ops_;
     return place;
   }
+  MapPlace place_of(const MapVerb& map) { return place_of(*map.op, map.seed, map.op->describe()); }
   [[nodiscard]] std::shared_ptr<RowStore> store_of(const Node& node, const CacheVerb& cache,
                                                    std::uint64_t first_id) const {
     // A drawn seed makes other rows for each loader, so those cannot share.
@@ -96,6 +116,9 @@ StagePtr Compiler::samples(const Node& node, std::uint64_t first_id) {
   const Cardinality& input_size = node.input().size;
   if (const auto* map = node.as<MapVerb>())
     return map_stage(std::move(input), map->op, node.spec, place_of(*map));
+  if (const auto* shuffle = node.as<ShuffleVerb>(); shuffle && shuffle->options.window)
+    return window_stage(std::move(input), input_size.is_endless() ? kEndless : input_size.count(),
+                        *shuffle->options.window, order_of(*shuffle));
   if (const auto* shuffle = node.as<ShuffleVerb>())
     return shuffle_stage(std::move(input), input_size.count(), order_of(*shuffle));
   if (const auto* repeat = node.as<RepeatVerb>())
@@ -125,15 +148,7 @@ std::vector<Chain> Compiler::steps(const Node& node, std::uint64_t first_id) {
   }
   chains = steps(node.input(), first_id);
   if (const auto* map = node.as<MapVerb>()) {
-    const MapPlace place = place_of(*map);
-    for (Chain& chain : chains) {
-      // A row-wise op after batch is the same as before it, unless a whole one came between.
-      if (map->whole || !chain.whole.empty()) {
-        chain.whole.push_back({map->op, node.spec, place.title});
-      } else {
-        chain.samples = map_stage(std::move(chain.samples), map->op, node.spec, place);
-      }
-    }
+    map_chains(node, *map, place_of(*map), chains);
   } else if (const auto* cache = node.as<CacheVerb>()) {
     PENSTOCK_CHECK_EQ(chains.size(), 1U);
     chains.front().samples =
@@ -144,6 +159,170 @@ std::vector<Chain> Compiler::steps(const Node& node, std::uint64_t first_id) {
       chains.push_back(std::move(chain));
   }
   return chains;
+}
+
+void Compiler::map_chains(const Node& node, const MapVerb& map, const MapPlace& place,
+                          std::span<Chain> chains) {
+  for (Chain& chain : chains) {
+    // A row-wise op after batch is the same as before it, unless a whole one came between.
+    if (map.whole || !chain.whole.empty()) {
+      chain.whole.push_back({map.op, node.spec, place.title});
+    } else {
+      chain.samples = map_stage(std::move(chain.samples), map.op, node.spec, place);
+    }
+  }
+}
+
+/// Verbs that choose or order rows without looking at them.
+FlowPtr Compiler::moved(const Node& node, FlowPtr input) const {
+  if (const auto* take = node.as<TakeVerb>())
+    return take->count ? take_flow(std::move(input), *take->count) : std::move(input);
+  if (const auto* skip = node.as<SkipVerb>())
+    return skip->count ? skip_flow(std::move(input), *skip->count) : take_flow(std::move(input), 0);
+  if (const auto* shard = node.as<ShardVerb>())
+    return shard_flow(std::move(input), shard->count, shard->index);
+  if (const auto* shuffle = node.as<ShuffleVerb>()) {
+    const StepShuffle order = order_of(*shuffle);
+    return window_flow(std::move(input),
+                       {shuffle->options.window.value(), order.seed, order.reshuffle});
+  }
+  if (const auto* repeat = node.as<RepeatVerb>())
+    return repeat_flow(std::move(input), repeat->count.value_or(kEndlessRounds));
+  return input;
+}
+
+StagePtr Compiler::predicate(const Flow& input, const std::shared_ptr<const Op>& op,
+                             std::uint64_t seed, const Node& node) {
+  return map_stage(pulled_stage(input.spec(), input.ids()), op, ElementSpec::single(Dtype::boolean),
+                   place_of(*op, seed, describe_node(node)));
+}
+
+FlowPtr Compiler::expand(const Node& node, const ExpandVerb& verb, std::uint64_t first_id) {
+  FlowPtr input = flow(node.input(), first_id);
+  Expansion expansion;
+  expansion.cycle = verb.cycle;
+  expansion.block = verb.block;
+  expansion.title = fmt::format("{}#{}", describe_node(node), ops_++);
+  expansion.open = [fn = verb.fn, word = verb.word, spec = node.spec,
+                    seed = options_.drawn_seed](const Sample& element) {
+    const Dataset inner = fn(element);
+    if (inner.batched())
+      throw ConfigError(fmt::format("{}: the function returned batches", word), {},
+                        "return samples, and batch what comes out");
+    if (spec.known && inner.element_spec().known && inner.element_spec() != spec)
+      throw ConfigError(fmt::format("{}: the function returned elements {}, declared was {}", word,
+                                    inner.element_spec().text(), spec.text()));
+    return compile_flow(*inner.node(), {std::nullopt, seed});
+  };
+  return expand_flow(std::move(input), std::move(expansion), node.spec, {sources_++, first_id});
+}
+
+FlowPtr Compiler::flow(const Node& node, std::uint64_t first_id) {
+  if (!node.stream) {
+    const std::uint64_t size = node.size.is_endless() ? kEndless : node.size.count();
+    return indexed_flow(samples(node, first_id), size);
+  }
+  if (const auto* generator = node.as<GeneratorVerb>()) {
+    if (!generator->fn.has_cursor)
+      notes_.push_back(
+          fmt::format("{}: going on from a state pulls it again from the start of the pass; save() "
+                      "and restore() would save that",
+                      describe_node(node)));
+    return generator_flow(generator->fn, node.spec, {{sources_++, first_id}, describe_node(node)});
+  }
+  if (const auto* verb = node.as<ExpandVerb>()) return expand(node, *verb, first_id);
+  if (node.as<RowsVerb>()) {
+    FlowPtr input = flow(node.input(), first_id);
+    return rows_flow(std::move(input), node.spec, {sources_++, first_id});
+  }
+  if (node.as<UnbatchVerb>()) {
+    std::vector<Chain> chains;
+    StepFlowPtr steps = step_flow(node.input(), first_id, std::nullopt, chains);
+    std::vector<StagePtr> leaves;
+    for (Chain& chain : chains) {
+      PENSTOCK_CHECK(chain.whole.empty());
+      leaves.push_back(std::move(chain.samples));
+    }
+    return unbatch_flow(std::move(steps), std::move(leaves), node.spec);
+  }
+  if (const auto* verb = node.as<ZipVerb>()) {
+    std::vector<FlowPtr> parts;
+    for (const NodePtr& input : node.inputs) parts.push_back(flow(*input, first_id));
+    return zip_flow(std::move(parts), node.spec, verb->strict);
+  }
+  FlowPtr input = flow(node.input(), first_id);
+  if (const auto* map = node.as<MapVerb>()) {
+    StagePtr stage =
+        map_stage(pulled_stage(input->spec(), input->ids()), map->op, node.spec, place_of(*map));
+    return map_flow(std::move(input), std::move(stage));
+  }
+  if (const auto* filter = node.as<FilterVerb>()) {
+    StagePtr judge = predicate(*input, filter->op, filter->seed, node);
+    return filter_flow(std::move(input), std::move(judge));
+  }
+  if (const auto* until = node.as<TakeWhileVerb>()) {
+    StagePtr judge = predicate(*input, until->op, until->seed, node);
+    return take_while_flow(std::move(input), std::move(judge));
+  }
+  if (node.as<EnumerateVerb>()) return enumerate_flow(std::move(input), node.spec);
+  if (node.as<ConcatenateVerb>()) {
+    FlowPtr right = flow(*node.inputs[1], first_id + id_space(*node.inputs[0]));
+    return concatenate_flow(std::move(input), std::move(right), node.spec);
+  }
+  return moved(node, std::move(input));
+}
+
+/// As `flow`, but maps that nothing in the sequence looks at are left for after it: they run in
+/// parallel, and not at all for what a replay drops.
+FlowPtr Compiler::sequence(const Node& node, std::uint64_t first_id,
+                           std::vector<Deferred>& deferred) {
+  if (!node.stream) return flow(node, first_id);
+  const auto* map = node.as<MapVerb>();
+  const bool moves = node.as<TakeVerb>() || node.as<SkipVerb>() || node.as<ShardVerb>() ||
+                     node.as<ShuffleVerb>() || node.as<RepeatVerb>() || node.as<PrefetchVerb>() ||
+                     node.as<OptionsVerb>();
+  if (map == nullptr && !moves) return flow(node, first_id);
+  FlowPtr input = sequence(node.input(), first_id, deferred);
+  if (moves) return moved(node, std::move(input));
+  deferred.push_back({&node, place_of(*map)});
+  return input;
+}
+
+StepFlowPtr Compiler::step_flow(const Node& node, std::uint64_t first_id, std::optional<Tail> tail,
+                                std::vector<Chain>& chains) {
+  const std::size_t first = chains.size();
+  if (const auto* batch = node.as<BatchVerb>()) {
+    std::vector<Deferred> deferred;
+    FlowPtr input = sequence(node.input(), first_id, deferred);
+    StagePtr stage = pulled_stage(input->spec(), input->ids());
+    for (const Deferred& each : deferred)
+      stage = map_stage(std::move(stage), each.map->as<MapVerb>()->op, each.map->spec, each.place);
+    chains.push_back({std::move(stage), {}});
+    const Tail policy = batch->tail.value_or(tail.value_or(Tail::short_));
+    return batch_flow(std::move(input),
+                      {static_cast<std::uint32_t>(first), batch->size, policy == Tail::drop});
+  }
+  StepFlowPtr input = step_flow(node.input(), first_id, tail, chains);
+  if (const auto* map = node.as<MapVerb>()) {
+    map_chains(node, *map, place_of(*map), std::span(chains).subspan(first));
+    return input;
+  }
+  if (const auto* take = node.as<TakeVerb>())
+    return take->count ? take_steps_flow(std::move(input), *take->count) : std::move(input);
+  if (const auto* skip = node.as<SkipVerb>())
+    return skip->count ? skip_steps_flow(std::move(input), *skip->count)
+                       : take_steps_flow(std::move(input), 0);
+  if (const auto* shard = node.as<ShardVerb>())
+    return shard_steps_flow(std::move(input), shard->count, shard->index);
+  if (const auto* repeat = node.as<RepeatVerb>())
+    return repeat_steps_flow(std::move(input), repeat->count.value_or(kEndlessRounds));
+  if (node.as<ConcatenateVerb>()) {
+    StepFlowPtr right =
+        step_flow(*node.inputs[1], first_id + id_space(*node.inputs[0]), tail, chains);
+    return concatenate_steps_flow(std::move(input), std::move(right));
+  }
+  PENSTOCK_CHECK(node.as<PrefetchVerb>() || node.as<OptionsVerb>());
+  return input;
 }
 
 }  // namespace
@@ -157,11 +336,21 @@ bool wants_drawn_seed(const Node& root) {
 
 Program compile(const Node& root, const CompileOptions& options) {
   Compiler compiler(options);
+  if (root.stream) {
+    std::vector<Chain> chains;
+    StepFlowPtr stream = compiler.step_flow(root, 0, options.tail, chains);
+    return {Steps::leaf(0, {}), std::move(chains),     root.spec,
+            compiler.random(),  compiler.take_notes(), std::move(stream)};
+  }
   std::vector<Chain> chains = compiler.steps(root, 0);
   StepsOf shape = steps_of(root, options.tail, options.drawn_seed);
   PENSTOCK_CHECK_EQ(chains.size(), shape.leaves.size());
-  return {std::move(shape.steps), std::move(chains), root.spec, compiler.random(),
-          compiler.take_notes()};
+  return {std::move(shape.steps), std::move(chains),     root.spec,
+          compiler.random(),      compiler.take_notes(), nullptr};
+}
+
+FlowPtr compile_flow(const Node& root, const CompileOptions& options) {
+  return Compiler(options).flow(root, 0);
 }
 
 StagePtr compile_samples(const Node& root, const CompileOptions& options) {

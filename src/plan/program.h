@@ -9,6 +9,7 @@
 
 #include "graph/node.h"
 #include "order/steps.h"
+#include "plan/cursor.h"
 #include "plan/stage.h"
 
 namespace penstock {
@@ -31,7 +32,8 @@ struct Program {
   ElementSpec spec;           // of a row of the batches
   bool random = false;        // some op needs to know occurrences
   std::vector<std::string>
-      notes;  // for the plan: what is unused, what differs from what one may think
+      notes;           // for the plan: what is unused, what differs from what one may think
+  StepFlowPtr stream;  // of a stream: what pulls its steps; `steps` is then empty
 };
 
 struct CompileOptions {
@@ -43,6 +45,8 @@ struct CompileOptions {
 Program compile(const Node& root, const CompileOptions& options);
 /// `root` must not be batched.
 StagePtr compile_samples(const Node& root, const CompileOptions& options);
+/// The rows of `root`, which must not be batched, in their order.
+FlowPtr compile_flow(const Node& root, const CompileOptions& options);
 /// True when some shuffle wants a seed to be drawn.
 bool wants_drawn_seed(const Node& root);
 

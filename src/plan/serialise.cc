@@ -37,6 +37,16 @@ struct Arguments {
     }
     return args;
   }
+  Json operator()(const GeneratorVerb& verb) const {
+    return {{"name", named("from_generator", verb.name)}};
+  }
+  Json operator()(const FilterVerb& verb) const {
+    return {{"name", named("filter", verb.op->name())}, {"seed", verb.seed}, {"mask", verb.mask}};
+  }
+  Json operator()(const TakeWhileVerb& verb) const {
+    return {{"name", named("take_while", verb.op->name())}, {"seed", verb.seed}};
+  }
+  Json operator()(const ExpandVerb& verb) const { return {{"name", named(verb.word, verb.name)}}; }
   Json operator()(const BatchVerb& verb) const {
     Json args{{"size", verb.size}};
     if (verb.tail) args["tail"] = *verb.tail == Tail::drop ? "drop" : "short";
@@ -45,7 +55,8 @@ struct Arguments {
   Json operator()(const ShuffleVerb& verb) const {
     return {{"seed", verb.options.seed.value},
             {"drawn", verb.options.seed.drawn},
-            {"reshuffle", verb.options.reshuffle_each_epoch}};
+            {"reshuffle", verb.options.reshuffle_each_epoch},
+            {"window", verb.options.window.value_or(0)}};
   }
   Json operator()(const RepeatVerb& verb) const { return count_json(verb.count); }
   Json operator()(const TakeVerb& verb) const { return count_json(verb.count); }
@@ -62,6 +73,12 @@ struct Arguments {
   template <typename Other>
   Json operator()(const Other&) const {
     return Json::object();
+  }
+  static std::string named(const std::string& word, const std::string& name) {
+    if (name.empty())
+      throw ConfigError(fmt::format("{}: a function travels by name", word), {},
+                        "give it one: {.name = ...}");
+    return name;
   }
   static Json count_json(const std::optional<std::uint64_t>& count) {
     return {{"count", count ? static_cast<std::int64_t>(*count) : -1}};
@@ -87,14 +104,23 @@ std::string check_of(const Json& fields) {
 /// Named sources and functions of some datasets.
 struct Having {
   std::map<std::string, const Node*> sources;
-  std::map<std::string, const Node*> functions;
+  std::map<std::string, std::shared_ptr<const Op>> functions;
+  std::map<std::string, const Node*> expansions;
 
   void collect(const Node& node) {
     for (const NodePtr& input : node.inputs) collect(*input);
     if (const auto* source = node.as<SourceVerb>(); source && !source->source->name().empty())
       sources[source->source->name()] = &node;
-    if (const auto* map = node.as<MapVerb>(); map && !map->op->name().empty())
-      functions[map->op->name()] = &node;
+    if (const auto* generator = node.as<GeneratorVerb>(); generator && !generator->name.empty())
+      sources[generator->name] = &node;
+    if (const auto* expand = node.as<ExpandVerb>(); expand && !expand->name.empty())
+      expansions[expand->name] = &node;
+    if (const auto* map = node.as<MapVerb>()) collect(map->op);
+    if (const auto* filter = node.as<FilterVerb>()) collect(filter->op);
+    if (const auto* until = node.as<TakeWhileVerb>()) collect(until->op);
+  }
+  void collect(const std::shared_ptr<const Op>& op) {
+    if (!op->name().empty()) functions[op->name()] = op;
   }
 };
 
@@ -141,11 +167,21 @@ class Builder {
 
   [[nodiscard]] Dataset map(const Dataset& input, const std::string& word, const Json& args) const {
     if (!args.contains("name")) return input.map(OpCall(make_catalogued_op(word, args)));
+    return add_map(input, function(args), args.at("seed").get<std::uint64_t>());
+  }
+
+  [[nodiscard]] std::shared_ptr<const Op> function(const Json& args) const {
     const auto name = args.at("name").get<std::string>();
     const auto found = having_.functions.find(name);
     if (found == having_.functions.end()) missing("function", name);
-    const auto& op = found->second->as<MapVerb>()->op;
-    return add_map(input, op, args.at("seed").get<std::uint64_t>());
+    return found->second;
+  }
+
+  [[nodiscard]] Dataset expand(const Dataset& input, const Json& args) const {
+    const auto name = args.at("name").get<std::string>();
+    const auto found = having_.expansions.find(name);
+    if (found == having_.expansions.end()) missing("function", name);
+    return add_expand(input, *found->second->as<ExpandVerb>(), found->second->spec);
   }
 
   [[nodiscard]] Dataset verb(const Dataset& input, const std::string& word,
@@ -159,7 +195,10 @@ class Builder {
     if (word == "shuffle") {
       Seed seed(args.at("seed").get<std::uint64_t>());
       seed.drawn = args.at("drawn").get<bool>();
-      return input.shuffle({seed, args.at("reshuffle").get<bool>()});
+      ShuffleOptions options{seed, args.at("reshuffle").get<bool>()};
+      if (const auto window = args.at("window").get<std::uint64_t>(); window > 0)
+        options.window = window;
+      return input.shuffle(options);
     }
     if (word == "repeat") return input.repeat(count("count"));
     if (word == "take") return input.take(count("count"));
@@ -176,6 +215,11 @@ class Builder {
       options.name = args.at("name").get<std::string>();
       return input.with_options(options);
     }
+    const auto seed = [&] { return args.at("seed").get<std::uint64_t>(); };
+    if (word == "filter")
+      return add_filter(input, {function(args), seed(), args.at("mask").get<bool>()});
+    if (word == "take_while") return add_take_while(input, {function(args), seed()});
+    if (word == "flat_map" || word == "interleave") return expand(input, args);
     return map(input, word, args);
   }
 

@@ -28,6 +28,7 @@ struct IdSpace {
 struct Ask {
   Turn turn;
   std::span<const std::uint64_t> positions;
+  const BlockView* pulled = nullptr;  // of a stream: what the positions count
 };
 
 /// Const and stateless; any thread may ask anything at any time.

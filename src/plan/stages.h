@@ -20,6 +20,9 @@ struct SourcePlace {
 StagePtr source_stage(std::shared_ptr<const Source> source, const ElementSpec& spec,
                       SourcePlace place);
 
+/// Rows that were pulled from a stream, as they are.
+StagePtr pulled_stage(const ElementSpec& spec, IdSpace ids);
+
 struct MapPlace {
   std::string title;  // "map#1", in errors
   std::uint64_t seed = 0;
@@ -31,6 +34,8 @@ StagePtr map_stage(StagePtr input, std::shared_ptr<const Op> op, const ElementSp
 /// Elements first + stride * p of the input.
 StagePtr stride_stage(StagePtr input, std::uint64_t first, std::uint64_t stride);
 StagePtr shuffle_stage(StagePtr input, std::uint64_t size, StepShuffle order);
+/// Windows of `window` elements, each permuted in itself; `size` or kEndless.
+StagePtr window_stage(StagePtr input, std::uint64_t size, std::uint64_t window, StepShuffle order);
 /// Rounds of `size` elements each; `rounds` as in Turn (kEndlessRounds for ever).
 StagePtr repeat_stage(StagePtr input, std::uint64_t size, std::uint64_t rounds);
 StagePtr concatenate_stage(StagePtr left, std::uint64_t left_size, StagePtr right,

@@ -57,6 +57,50 @@ class SourceStage final : public Stage {
   std::uint64_t first_id_;
 };
 
+class PulledStage final : public Stage {
+ public:
+  PulledStage(const ElementSpec& spec, IdSpace ids) : Stage(spec, std::move(ids)) {}
+
+ protected:
+  Result<void> run(const Ask& ask, const BlockView& out, Scratch&) const override {
+    for (std::size_t row = 0; row < out.rows;) {
+      std::size_t end = row + 1;
+      while (end < out.rows && ask.positions[end] == ask.positions[end - 1] + 1) ++end;
+      if (spec().known || out.samples != nullptr) {
+        copy_rows(*ask.pulled, ask.positions[row], out, row, end - row);
+      } else if (auto done = write(ask, out, row, end); !done) {
+        return done;
+      }
+      row = end;
+    }
+    return {};
+  }
+
+ private:
+  /// Samples of a spec that running showed, into columns.
+  Result<void> write(const Ask& ask, const BlockView& out, std::size_t row, std::size_t end) const {
+    for (; row < end; ++row) {
+      const std::uint64_t position = ask.positions[row];
+      out.identity.sample_id[row] = ask.pulled->identity.sample_id[position];
+      if (out.identity.occurrence != nullptr)
+        out.identity.occurrence[row] = ask.pulled->identity.occurrence[position];
+      const auto wrong = write_row(out, row, ask.pulled->samples[position]);
+      if (!wrong) continue;
+      Failure failure =
+          at_sample({*wrong,
+                     {},
+                     "every element must have the same fields; the first one decided them",
+                     nullptr,
+                     row},
+                    ids(), out);
+      if (out.identity.failed == nullptr || out.identity.failures == nullptr) return failure;
+      out.identity.failures->add(std::move(failure));
+      out.identity.failed[row] = 1;
+    }
+    return {};
+  }
+};
+
 class MapStage final : public Stage {
  public:
   MapStage(StagePtr input, std::shared_ptr<const Op> op, const ElementSpec& spec, MapPlace place)
@@ -191,6 +235,10 @@ class CacheStage final : public Stage {
 StagePtr source_stage(std::shared_ptr<const Source> source, const ElementSpec& spec,
                       SourcePlace place) {
   return std::make_unique<SourceStage>(std::move(source), spec, place);
+}
+
+StagePtr pulled_stage(const ElementSpec& spec, IdSpace ids) {
+  return std::make_unique<PulledStage>(spec, std::move(ids));
 }
 
 StagePtr map_stage(StagePtr input, std::shared_ptr<const Op> op, const ElementSpec& spec,

@@ -15,6 +15,8 @@ class ByteBudget {
 
   /// Takes `bytes` if they are left, or if `must` (a loader always may have one step in flight).
   bool take(std::uint64_t bytes, bool must);
+  /// True when `bytes` are left.
+  [[nodiscard]] bool has(std::uint64_t bytes) const { return used() + bytes <= limit_; }
   void give_back(std::uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t limit() const { return limit_; }

@@ -69,14 +69,14 @@ bool is_whole(const Program& program, const Place& place) {
 }
 
 Result<void> compute_rows(const Program& program, const Place& place, std::uint64_t first_row,
-                          const BlockView& out, Scratch& scratch) {
+                          const BlockView& out, Scratch& scratch, const BlockView* pulled) {
   const Scratch::Frame frame(scratch);
   BlockView rows = out;
   if (program.random && rows.identity.occurrence == nullptr)
     rows.identity.occurrence = scratch.array<std::uint64_t>(out.rows);
   const std::uint64_t* const positions = consecutive(place.first + first_row, out.rows, scratch);
-  return program.chains[place.leaf].samples->produce({place.turn, {positions, out.rows}}, rows,
-                                                     scratch);
+  return program.chains[place.leaf].samples->produce({place.turn, {positions, out.rows}, pulled},
+                                                     rows, scratch);
 }
 
 namespace {
@@ -106,13 +106,15 @@ Identity step_identity(std::size_t rows, std::span<const Destination> destinatio
 }  // namespace
 
 Result<void> compute_step(const Program& program, const Place& place,
-                          std::span<const Destination> destinations, Scratch& scratch) {
+                          std::span<const Destination> destinations, Scratch& scratch,
+                          const BlockView* pulled) {
   const Scratch::Frame frame(scratch);
   const Chain& chain = program.chains[place.leaf];
   const Identity identity = step_identity(place.count, destinations, scratch);
   const ScratchBlock all(chain.samples->spec(), place.count, scratch, identity);
   const std::uint64_t* const positions = consecutive(place.first, place.count, scratch);
-  auto done = chain.samples->produce({place.turn, {positions, place.count}}, all.view(), scratch);
+  auto done =
+      chain.samples->produce({place.turn, {positions, place.count}, pulled}, all.view(), scratch);
   if (!done) return done;
   std::vector<std::size_t> good_rows;
   auto block = only_good(all.view(), good_rows, scratch);

@@ -16,8 +16,10 @@ namespace penstock {
 bool is_whole(const Program& program, const Place& place);
 
 /// Rows [first_row, first_row + out.rows) of the step at `place`. Not for whole steps.
+/// Of a stream `pulled` holds the rows of the step.
 Result<void> compute_rows(const Program& program, const Place& place, std::uint64_t first_row,
-                          const BlockView& out, Scratch& scratch);
+                          const BlockView& out, Scratch& scratch,
+                          const BlockView* pulled = nullptr);
 
 /// A part of a step and where its rows go, flags of failed rows included.
 struct Destination {
@@ -26,6 +28,7 @@ struct Destination {
 };
 /// The whole step, then its parts to their destinations.
 Result<void> compute_step(const Program& program, const Place& place,
-                          std::span<const Destination> destinations, Scratch& scratch);
+                          std::span<const Destination> destinations, Scratch& scratch,
+                          const BlockView* pulled = nullptr);
 
 }  // namespace penstock

@@ -42,7 +42,7 @@ class Pacing {
  private:
   void decide(std::uint64_t window, const char* reason);
 
-  const Limits limits_;
+  Limits limits_;
   std::uint64_t window_max_;
   double row_cost_ = 0;  // nanoseconds, smoothed; 0 until measured
   std::uint64_t task_rows_;

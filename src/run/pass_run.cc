@@ -11,16 +11,12 @@
 #include "order/cut.h"
 #include "plan/failures.h"
 #include "run/compute.h"
+#include "run/flying.h"
 #include "sample/rows.h"
 #include "trace/trace.h"
 
 namespace penstock {
 namespace {
-
-Scratch& thread_scratch() {
-  thread_local Scratch scratch;
-  return scratch;
-}
 
 std::uint64_t count_of(Nanoseconds time) {
   return static_cast<std::uint64_t>(time.count());
@@ -28,45 +24,56 @@ std::uint64_t count_of(Nanoseconds time) {
 
 }  // namespace
 
-/// A step on its way: its shares, and how many of their rows are still missing.
-struct PassRun::Flying {
-  std::uint64_t step = 0;
-  Place place;
-  std::vector<std::shared_ptr<BatchData>> shares;
-  std::vector<std::uint64_t> first_row;  // of each share in the step
-  std::uint64_t rows_here = 0;           // of all local shares
-  std::atomic<std::uint64_t> missing{0};
-  bool whole = false;
-  std::uint64_t kept_rows = 0;  // of the first share with rows, delivered without computing
-  std::uint64_t bytes = 0;      // taken from the budget
-  std::vector<std::vector<std::uint8_t>> failed;  // by share and row, where policy is to skip
-  mutable RowFailures failures;
+namespace {
 
-  Mutex mutex;
-  std::optional<Failure> failure PENSTOCK_GUARDED_BY(mutex);
-  std::atomic<bool> ready{false};  // all rows are there; nobody but the consumer touches it now
-};
+Pacing::Limits limits(const Mold& mold, const RunSettings& settings) {
+  const std::size_t bytes = mold.layout ? mold.layout->bytes : 1;
+  return {.threads = settings.threads,
+          .step_rows = std::max<std::uint64_t>(1, settings.mold.rows_max * settings.mold.shares),
+          .step_bytes = bytes * settings.mold.shares,
+          .bytes_max = settings.lookahead_bytes,
+          .steps_wished = settings.lookahead_steps};
+}
 
-PassRun::PassRun(std::shared_ptr<const PlanData> plan, std::shared_ptr<const BatchLayout> layout,
-                 std::shared_ptr<BatchRing> ring, RunStart start, const RunSettings& settings)
+}  // namespace
+
+PassRun::PassRun(std::shared_ptr<const PlanData> plan, Mold mold, RunStart start,
+                 const RunSettings& settings)
     : plan_(std::move(plan)),
-      layout_(std::move(layout)),
-      ring_(std::move(ring)),
       start_(std::move(start)),
       settings_(settings),
-      end_(start_.geometry.steps()),
-      step_bytes_(layout_->bytes * plan_->options.shares.count),
+      end_(plan_->program.stream ? kEndless : start_.geometry.steps()),
+      stream_(plan_->program.stream != nullptr),
       trace_run_(trace::new_run()),
       clock_(settings.clock != nullptr ? *settings.clock : Clock::real()),
+      sequencer_(plan_, start_.pass, start_.stream),
+      gang_(
+          settings.threads,
+          [this] {
+            if (pool_ != nullptr) pool_->wake();
+          },
+          clock_),
+      pulled_position_(start_.stream.position),
       opened_(start_.step),
       delivered_(start_.step),
-      pacing_(
-          {.threads = settings.threads,
-           .step_rows = std::max<std::uint64_t>(1, layout_->rows_max * plan_->options.shares.count),
-           .step_bytes = step_bytes_,
-           .bytes_max = settings.lookahead_bytes,
-           .steps_wished = settings.lookahead_steps}) {
+      reached_(start_.stream),
+      pacing_(limits(mold, settings)) {
+  if (mold.layout) set_mold(std::move(mold));
   window_ = settings_.threads == 0 ? 1 : pacing_.window();
+}
+
+void PassRun::set_mold(Mold mold) {
+  Lock lock(mutex_);
+  mold_ = std::move(mold);
+  step_bytes_ = mold_.layout->bytes * plan_->options.shares.count;
+  pacing_ = Pacing(limits(mold_, settings_));
+  window_ = settings_.threads == 0 ? 1 : pacing_.window();
+  molded_ = true;
+}
+
+Mold PassRun::mold() const {
+  Lock lock(mutex_);
+  return molded_ ? mold_ : Mold{};
 }
 
 PassRun::~PassRun() {
@@ -108,38 +115,43 @@ std::vector<Pacing::Decision> PassRun::decisions() const {
 }
 
 bool PassRun::open_step() {
+  if (stream_ || !molded_) return false;
   const std::uint64_t step = opened_.load(std::memory_order_relaxed);
   if (step >= end_ || in_flight() >= window_.load(std::memory_order_relaxed)) return false;
   if (!ByteBudget::process().take(step_bytes_, in_flight() == 0)) return false;
-  std::unique_ptr<Flying> flying;
-  if (spare_.empty()) {
-    flying = std::make_unique<Flying>();
-  } else {
-    flying = std::move(spare_.back());
-    spare_.pop_back();
-  }
+  std::unique_ptr<Flying> flying = spare_flying();
   try {
+    flying->place = start_.geometry.step(start_.pass, step);
     fill(*flying, step);
   } catch (...) {
     ByteBudget::process().give_back(step_bytes_);
     throw;
   }
-  flying->missing = flying->rows_here;
-  deliver_kept(*flying);
-  flying->ready = false;
-  if (flying->missing == 0) {
-    for (const auto& share : flying->shares) share->gather();
-    flying->ready = true;
-    head_ready_.notify_one();
-  }
+  begin_flight(*flying);
+  if (flying->ready) head_ready_.notify_one();
   flying_.push_back(std::move(flying));
   opened_.store(step + 1, std::memory_order_relaxed);
   return true;
 }
 
+std::unique_ptr<PassRun::Flying> PassRun::spare_flying() {
+  if (spare_.empty()) return std::make_unique<Flying>();
+  std::unique_ptr<Flying> flying = std::move(spare_.back());
+  spare_.pop_back();
+  return flying;
+}
+
+void PassRun::begin_flight(Flying& flying) {
+  flying.missing = flying.rows_here;
+  deliver_kept(flying);
+  flying.ready = false;
+  if (flying.missing > 0) return;
+  for (const auto& share : flying.shares) share->gather();
+  flying.ready = true;
+}
+
 void PassRun::fill(Flying& flying, std::uint64_t step) {
   flying.step = step;
-  flying.place = start_.geometry.step(start_.pass, step);
   flying.whole = is_whole(plan_->program, flying.place);
   flying.shares.clear();
   flying.first_row.clear();
@@ -150,7 +162,7 @@ void PassRun::fill(Flying& flying, std::uint64_t step) {
   flying.failed.resize(settings_.ledger != nullptr ? shares.count : 0);
   for (std::uint32_t share = shares.first; share < shares.first + shares.count; ++share) {
     const ShareFacts facts{start_.pass, step, share, shares.total, cut.size(share), cut.rows};
-    flying.shares.push_back(ring_->acquire(layout_, facts));
+    flying.shares.push_back(mold_.ring->acquire(mold_.layout, facts));
     flying.first_row.push_back(cut.first(share));
     if (settings_.ledger != nullptr) flying.failed[share - shares.first].assign(facts.rows, 0);
     flying.rows_here += cut.size(share);
@@ -158,13 +170,13 @@ void PassRun::fill(Flying& flying, std::uint64_t step) {
 }
 
 void PassRun::deliver_kept(Flying& flying) {
-  if (!start_.kept || start_.kept->step != flying.step || flying.whole) return;
+  if (!kept_ || kept_->step != flying.step || flying.whole) return;
   for (std::size_t i = 0; i < flying.shares.size(); ++i) {
     const BlockView& rows = flying.shares[i]->rows();
     if (rows.rows == 0) continue;
-    if (flying.first_row[i] != start_.kept->row) return;
-    if (write_row(rows, 0, start_.kept->sample)) return;
-    rows.identity.sample_id[0] = start_.kept->sample_id;
+    if (flying.first_row[i] != kept_->row) return;
+    if (write_row(rows, 0, kept_->sample)) return;
+    rows.identity.sample_id[0] = kept_->sample_id;
     flying.kept_rows = 1;
     flying.missing.fetch_sub(1);
     return;
@@ -172,10 +184,10 @@ void PassRun::deliver_kept(Flying& flying) {
 }
 
 bool PassRun::claim(std::vector<Piece>& pieces) {
-  if (stopped_ || broken_) return false;
+  if (!molded_) return false;
   // No thread takes so much that the others find the window empty.
   const std::uint64_t window = window_.load(std::memory_order_relaxed);
-  const std::uint64_t fair = layout_->rows_max * plan_->options.shares.count * window /
+  const std::uint64_t fair = mold_.layout->rows_max * plan_->options.shares.count * window /
                              (2ULL * std::max(1U, settings_.threads));
   std::uint64_t budget = std::max<std::uint64_t>(1, std::min(pacing_.task_rows(), fair));
   if (settings_.threads == 0) budget = UINT64_MAX;
@@ -197,7 +209,7 @@ bool PassRun::claim(std::vector<Piece>& pieces) {
     }
     const std::uint64_t share_rows = flying.shares[claim_share_]->facts().rows;
     if (claim_row_ == 0 && flying.kept_rows > 0 && share_rows > 0 &&
-        flying.first_row[claim_share_] == start_.kept->row)
+        flying.first_row[claim_share_] == kept_->row)
       claim_row_ = 1;
     const std::uint64_t rows = std::min(budget, share_rows - std::min(share_rows, claim_row_));
     if (rows > 0) pieces.push_back({&flying, claim_share_, claim_row_, rows, false});
@@ -224,13 +236,14 @@ BlockView PassRun::rows_of(const Flying& flying, std::size_t share) const {
 Result<void> PassRun::compute(const Piece& piece) {
   Scratch& scratch = thread_scratch();
   const Flying& flying = *piece.step;
+  const BlockView* const pulled = stream_ ? &flying.pulled_rows : nullptr;
   if (piece.whole) {
     std::vector<BlockView> shares;
     std::vector<Destination> destinations;
     for (std::size_t i = 0; i < flying.shares.size(); ++i) shares.push_back(rows_of(flying, i));
     for (std::size_t i = 0; i < shares.size(); ++i)
       destinations.push_back({flying.first_row[i], &shares[i]});
-    return compute_step(plan_->program, flying.place, destinations, scratch);
+    return compute_step(plan_->program, flying.place, destinations, scratch, pulled);
   }
   // Blocks of some thousand rows at most, so that what passes between ops stays in cache.
   constexpr std::uint64_t kBlockRows = 2048;
@@ -239,8 +252,9 @@ Result<void> PassRun::compute(const Piece& piece) {
   for (std::uint64_t done = 0; done < piece.rows; done += kBlockRows) {
     const std::uint64_t rows = std::min(kBlockRows, piece.rows - done);
     const BlockView out = cut_rows(share, piece.first + done, rows, scratch);
-    auto result = compute_rows(plan_->program, flying.place,
-                               flying.first_row[piece.share] + piece.first + done, out, scratch);
+    auto result =
+        compute_rows(plan_->program, flying.place,
+                     flying.first_row[piece.share] + piece.first + done, out, scratch, pulled);
     if (!result) {
       result.failure().row += flying.first_row[piece.share] + piece.first + done;
       return result;
@@ -273,17 +287,36 @@ void PassRun::finish(const Piece& piece, Result<void> done, Nanoseconds began) {
   flying.ready = true;
 }
 
+bool PassRun::choose_task(Task& task) {
+  if (stopped_ || broken_) return false;
+  if (gang_.wants_help()) {
+    task.kind = Task::Kind::help;
+  } else if (claim(task.pieces)) {
+    const Piece& first = task.pieces.front();
+    task.first_step = first.step->step;
+    task.first_share = first.step->shares[first.share]->facts().share;
+    task.first_row = first.first;
+    return true;
+  } else if (may_pull()) {
+    task.kind = Task::Kind::pull;
+    alone_ = true;
+  } else if (!stream_ && !molded_ && !alone_) {
+    task.kind = Task::Kind::learn;
+    alone_ = true;
+  } else {
+    return false;
+  }
+  task.first_step = opened_.load(std::memory_order_relaxed);
+  return true;
+}
+
 bool PassRun::begin_task(Task& task) {
   Lock lock(mutex_);
-  if (!claim(task.pieces)) {
+  if (!choose_task(task)) {
     // Say so before looking once more: whoever delivers in between sees it and wakes us.
     starved_.store(true);
-    if (!claim(task.pieces)) return false;
+    if (!choose_task(task)) return false;
   }
-  const Piece& first = task.pieces.front();
-  task.first_step = first.step->step;
-  task.first_share = first.step->shares[first.share]->facts().share;
-  task.first_row = first.first;
   task.began = clock_.now();
   tasks_.push_back(&task);
   return true;
@@ -292,9 +325,28 @@ bool PassRun::begin_task(Task& task) {
 void PassRun::end_task(Task& task, std::uint64_t rows) {
   Lock lock(mutex_);
   std::erase(tasks_, &task);
+  if (task.kind == Task::Kind::pull || task.kind == Task::Kind::learn) {
+    alone_ = false;
+    // What was pulled, or can be opened now, is work for the others.
+    if (pool_ != nullptr && starved_.exchange(false)) pool_->wake();
+    if (consumer_waits_) head_ready_.notify_one();
+    return;
+  }
+  if (task.kind == Task::Kind::help) return;
   pacing_.measured(rows, count_of(clock_.now() - task.began));
   if (settings_.threads > 0) window_.store(pacing_.window(), std::memory_order_relaxed);
   if (consumer_waits_ && !flying_.empty() && flying_.front()->ready) head_ready_.notify_one();
+}
+
+std::uint64_t PassRun::compute_pieces(Task& task) {
+  std::uint64_t rows = 0;
+  for (const Piece& piece : task.pieces) {
+    PENSTOCK_SCHEDULE();
+    if (task.activity.cancelled) break;
+    finish(piece, compute(piece), task.began);
+    rows += piece.rows;
+  }
+  return rows;
 }
 
 bool PassRun::run_one() {
@@ -304,20 +356,20 @@ bool PassRun::run_one() {
   try {
     did = begin_task(task);
     std::uint64_t rows = 0;
-    for (const Piece& piece : task.pieces) {
-      PENSTOCK_SCHEDULE();
-      if (task.activity.cancelled) break;
-      finish(piece, compute(piece), task.began);
-      rows += piece.rows;
-    }
     if (did) {
-      trace::record({trace::Kind::block, trace_run_, static_cast<std::uint32_t>(rows),
-                     task.first_step, count_of(task.began), count_of(clock_.now())});
+      if (task.kind == Task::Kind::rows) rows = compute_pieces(task);
+      if (task.kind == Task::Kind::pull) rows = pull_steps(task);
+      if (task.kind == Task::Kind::learn) learn();
+      if (task.kind == Task::Kind::help) gang_.help(thread_scratch());
+      const auto kind = task.kind == Task::Kind::pull ? trace::Kind::pull : trace::Kind::block;
+      trace::record({kind, trace_run_, static_cast<std::uint32_t>(rows), task.first_step,
+                     count_of(task.began), count_of(clock_.now())});
       end_task(task, rows);
     }
   } catch (...) {
     Lock lock(mutex_);
     std::erase(tasks_, &task);
+    if (task.kind == Task::Kind::pull || task.kind == Task::Kind::learn) alone_ = false;
     if (!broken_) broken_ = std::current_exception();
     head_ready_.notify_all();
     did = false;
@@ -330,12 +382,20 @@ std::string PassRun::doing(const Task& task) const {
   const std::string* const op = task.activity.op.load(std::memory_order_relaxed);
   const std::uint64_t samples = task.activity.samples.load(std::memory_order_relaxed);
   const double seconds = std::chrono::duration<double>(clock_.now() - task.began).count();
+  const std::uint64_t sample = task.activity.first_sample.load(std::memory_order_relaxed);
+  if (task.kind == Task::Kind::pull)
+    return fmt::format("{}, at element {} (pulling step {}) for {:.1f} s",
+                       op == nullptr ? "the stream" : *op, sample, task.first_step, seconds);
+  if (task.kind != Task::Kind::rows)
+    return fmt::format(
+        "{}, at sample {} ({} step {}) for {:.1f} s", op == nullptr ? "an op" : *op, sample,
+        task.kind == Task::Kind::learn ? "the first sample shows the fields;" : "helping to pull",
+        task.first_step, seconds);
   const std::string place = fmt::format("step {}, share {}, from row {}", task.first_step,
                                         task.first_share, task.first_row);
   if (op == nullptr) return fmt::format("{} for {:.1f} s", place, seconds);
   const Chain& chain = plan_->program.chains[task.pieces.front().step->place.leaf];
-  const SampleKey key =
-      chain.samples->ids().key(task.activity.first_sample.load(std::memory_order_relaxed));
+  const SampleKey key = chain.samples->ids().key(sample);
   return fmt::format("{} with sample {} of source {}{} ({}) for {:.1f} s", *op, key.number,
                      key.source, samples > 1 ? fmt::format(" and {} more", samples - 1) : "", place,
                      seconds);
@@ -371,7 +431,8 @@ void PassRun::watch(Nanoseconds began, Nanoseconds& report_after) {
   report(text);
 }
 
-void PassRun::await_head() {
+template <typename Known>
+bool PassRun::await(Known known) {
   constexpr Nanoseconds kLookAgainMax = std::chrono::milliseconds(50);
   Nanoseconds look_again = std::chrono::microseconds(200);
   Nanoseconds report_after = settings_.stall_after;
@@ -382,14 +443,15 @@ void PassRun::await_head() {
       bool have = false;
       {
         Lock lock(mutex_);
-        have = !flying_.empty() && flying_.front()->ready;
+        have = known() || (ended_ && flying_.empty());
       }
       if (!have) run_one();
     }
     Lock lock(mutex_);
     if (stopped_) throw CancelledError("the loader was stopped while a batch was awaited");
     if (broken_) std::rethrow_exception(broken_);
-    if (flying_.empty() || !flying_.front()->ready) {
+    if (ended_ && flying_.empty()) return false;
+    if (!known()) {
       if (settings_.threads == 0) continue;
       if (!waited) began = clock_.now();
       waited = true;
@@ -404,36 +466,61 @@ void PassRun::await_head() {
       head_ready_.wait_for(mutex_, look_again);
       consumer_waits_ = false;
       look_again = std::min(2 * look_again, kLookAgainMax);
-      if (flying_.empty() || !flying_.front()->ready) watch(began, report_after);
+      if (!known() && !(ended_ && flying_.empty())) watch(began, report_after);
       continue;
-    }
-    for (auto& spent : spent_) spare_.push_back(std::move(spent));
-    spent_.clear();
-    while (!flying_.empty() && flying_.front()->ready) {
-      handed_.push_back(std::move(flying_.front()));
-      flying_.pop_front();
-      if (claim_step_ > 0) {
-        --claim_step_;
-      } else {
-        claim_share_ = 0;
-        claim_row_ = 0;
-      }
     }
     break;
   }
   if (waited)
-    trace::record({trace::Kind::waited, trace_run_, 0, handed_.front()->step, count_of(began),
+    trace::record({trace::Kind::waited, trace_run_, 0, delivered_.load(), count_of(began),
                    count_of(clock_.now())});
+  return true;
 }
 
-void PassRun::write_ledger(Flying& flying) {
-  const auto failures = flying.failures.take();
+bool PassRun::await_head() {
+  const bool more = await(
+      [this]() PENSTOCK_REQUIRES(mutex_) { return !flying_.empty() && flying_.front()->ready; });
+  if (!more) return false;
+  Lock lock(mutex_);
+  for (auto& spent : spent_) spare_.push_back(std::move(spent));
+  spent_.clear();
+  while (!flying_.empty() && flying_.front()->ready) {
+    handed_.push_back(std::move(flying_.front()));
+    flying_.pop_front();
+    if (claim_step_ > 0) {
+      --claim_step_;
+    } else {
+      claim_share_ = 0;
+      claim_row_ = 0;
+    }
+  }
+  return true;
+}
+
+bool PassRun::has_next() {
+  if (!handed_.empty()) return true;
+  if (!stream_) return delivered_.load() < end_;
+  return await([this]() PENSTOCK_REQUIRES(mutex_) { return !flying_.empty(); });
+}
+
+StreamPlace PassRun::stream_place() {
+  StreamPlace place = reached_;
+  const Flying* next = handed_.empty() ? nullptr : handed_.front().get();
+  if (next == nullptr) {
+    Lock lock(mutex_);
+    if (!flying_.empty()) next = flying_.front().get();
+  }
+  if (next != nullptr && next->pulled_rows.rows > 0) place.next = row_digest(next->pulled_rows, 0);
+  return place;
+}
+
+void PassRun::write_ledger(std::uint64_t step, const std::vector<Failure>& failures) {
   if (failures.empty()) return;
   std::vector<LedgerEntry> entries;
   for (const Failure& failure : failures) {
     LedgerEntry entry;
     entry.epoch = start_.pass;
-    entry.step = flying.step;
+    entry.step = step;
     entry.sample = failure.where.sample.value_or(SampleKey{});
     entry.op = failure.where.op;
     entry.reason = failure.message;
@@ -465,11 +552,12 @@ StepBatches PassRun::deliver(Flying& flying) {
       failure.where.dataset = settings_.dataset;
       failure.where.epoch = start_.pass;
       failure.where.step = flying.step;
-      failure.where.position = start_.geometry.position(flying.step);
+      failure.where.position = stream_ ? flying.position : start_.geometry.position(flying.step);
       failure.raise();
     }
   }
-  if (settings_.ledger != nullptr) write_ledger(flying);
+  if (settings_.ledger != nullptr) write_ledger(flying.step, flying.failures.take());
+  if (stream_) reached_ = {std::move(flying.after), flying.position + flying.place.count, {}};
   const auto now = count_of(clock_.now());
   trace::record({trace::Kind::delivered, trace_run_, static_cast<std::uint32_t>(flying.rows_here),
                  flying.step, now, now});
@@ -481,7 +569,12 @@ StepBatches PassRun::deliver(Flying& flying) {
 
 std::optional<StepBatches> PassRun::next() {
   if (delivered_.load() >= end_) return std::nullopt;
-  if (handed_.empty()) await_head();
+  if (handed_.empty() && !await_head()) {
+    Lock lock(mutex_);
+    const auto failures = std::exchange(left_over_, {});
+    if (settings_.ledger != nullptr) write_ledger(delivered_.load(), failures);
+    return std::nullopt;
+  }
   spent_.push_back(std::move(handed_.front()));
   handed_.pop_front();
   return deliver(*spent_.back());

@@ -16,7 +16,10 @@
 #include "penstock/loader.h"
 #include "plan/plan_data.h"
 #include "run/budget.h"
+#include "run/gang.h"
+#include "run/mold.h"
 #include "run/pacing.h"
+#include "run/sequencer.h"
 #include "sample/batch_data.h"
 #include "trace/activity.h"
 
@@ -34,7 +37,7 @@ struct RunStart {
   std::uint64_t pass = 0;
   std::uint64_t step = 0;  // first to deliver
   Geometry geometry;
-  std::optional<KeptSample> kept;
+  StreamPlace stream;  // where a stream goes on
 };
 struct RunSettings {
   std::string dataset;   // its name, for errors
@@ -44,6 +47,7 @@ struct RunSettings {
   Nanoseconds stall_after = std::chrono::seconds(30);  // a wait this long is reported
   bool stall_is_error = false;
   Ledger* ledger = nullptr;  // where skipped samples go; null: failures are raised
+  MoldFacts mold;
   Clock* clock = nullptr;
 };
 
@@ -53,13 +57,18 @@ using StepBatches = std::vector<Batch>;
 /// `next` is called by one thread, `stop` by any. Destroy after `stop`.
 class PassRun final : public Work {
  public:
-  PassRun(std::shared_ptr<const PlanData> plan, std::shared_ptr<const BatchLayout> layout,
-          std::shared_ptr<BatchRing> ring, RunStart start, const RunSettings& settings);
+  /// Without a layout in `mold` it is learned from the first sample that is needed here.
+  PassRun(std::shared_ptr<const PlanData> plan, Mold mold, RunStart start,
+          const RunSettings& settings);
   ~PassRun() override;
 
   /// The next step, or nothing after the last. Throws SampleError (the step is not delivered),
   /// or CancelledError when stopped.
   std::optional<StepBatches> next();
+  /// True when a step follows; of a stream, waits until that is known.
+  bool has_next();
+  /// Where the stream is after the steps that were delivered; `next` only after `has_next`.
+  [[nodiscard]] StreamPlace stream_place();
   /// Wakes a waiting `next`, takes no more work and returns when no thread is inside, or after half
   /// a second: threads that are still inside a function then are abandoned and reported.
   void stop(Pool* pool);
@@ -72,6 +81,8 @@ class PassRun final : public Work {
   [[nodiscard]] std::uint64_t delivered() const { return delivered_.load(); }
   [[nodiscard]] bool stopped() const;
   [[nodiscard]] std::uint32_t trace_run() const { return trace_run_; }
+  /// The shape of its batches, once that is known.
+  [[nodiscard]] Mold mold() const;
   [[nodiscard]] std::vector<Pacing::Decision> decisions() const;
 
  private:
@@ -86,6 +97,8 @@ class PassRun final : public Work {
 
   /// A thread inside `run_one`, and what it is doing.
   struct Task {
+    enum class Kind : std::uint8_t { rows, pull, learn, help };
+    Kind kind = Kind::rows;
     std::vector<Piece> pieces;
     std::uint64_t first_step = 0;
     std::uint64_t first_row = 0;
@@ -97,18 +110,37 @@ class PassRun final : public Work {
   [[nodiscard]] std::string doing(const Task& task) const;
   [[nodiscard]] std::string stall_text(Nanoseconds waited) const PENSTOCK_REQUIRES(mutex_);
   bool begin_task(Task& task);
+  bool choose_task(Task& task) PENSTOCK_REQUIRES(mutex_);
   void end_task(Task& task, std::uint64_t rows);
+  std::uint64_t compute_pieces(Task& task);
   bool claim(std::vector<Piece>& pieces) PENSTOCK_REQUIRES(mutex_);
   bool open_step() PENSTOCK_REQUIRES(mutex_);
+  [[nodiscard]] std::unique_ptr<Flying> spare_flying() PENSTOCK_REQUIRES(mutex_);
   void fill(Flying& flying, std::uint64_t step);
+  void begin_flight(Flying& flying);
+
+  // Streams
+  [[nodiscard]] bool may_pull() const PENSTOCK_REQUIRES(mutex_);
+  std::uint64_t pull_steps(Task& task);
+  bool pull_step(Flying& flying, std::uint64_t step);
+
+  // Learning the shape from the first sample that can be made
+  void learn();
+  bool learn_from(std::uint64_t step, const Place& place, const BlockView* pulled);
+  bool learn_row(std::uint64_t step, const Place& place, std::uint64_t row,
+                 const BlockView* pulled);
+  void set_mold(Mold mold);
   void deliver_kept(Flying& flying);
   Result<void> compute(const Piece& piece);
   void finish(const Piece& piece, Result<void> done, Nanoseconds began);
   StepBatches deliver(Flying& flying);
-  void write_ledger(Flying& flying);
+  void write_ledger(std::uint64_t step, const std::vector<Failure>& failures);
   /// Rows of a share with what collects their failures, if policy says so.
   [[nodiscard]] BlockView rows_of(const Flying& flying, std::size_t share) const;
-  void await_head();
+  /// Waits until `known()` holds; false when the data ended instead.
+  template <typename Known>
+  bool await(Known known);
+  bool await_head();
   /// Reports a wait that has lasted too long; the pause before the next report doubles.
   void watch(Nanoseconds began, Nanoseconds& report_after) PENSTOCK_REQUIRES(mutex_);
   [[nodiscard]] std::uint64_t in_flight() const {
@@ -117,15 +149,23 @@ class PassRun final : public Work {
 
   // Fixed after construction
   const std::shared_ptr<const PlanData> plan_;
-  const std::shared_ptr<const BatchLayout> layout_;
-  const std::shared_ptr<BatchRing> ring_;
   const RunStart start_;
   const RunSettings settings_;
-  const std::uint64_t end_;  // first step that does not exist
-  const std::uint64_t step_bytes_;
+  const std::uint64_t end_;  // first step that does not exist; of a stream nobody knows yet
+  const bool stream_;
   const std::uint32_t trace_run_;
   Clock& clock_;
   Pool* pool_ = nullptr;
+
+  // Fixed from when the shape is known; no step is opened before
+  Mold mold_;
+  std::uint64_t step_bytes_ = 0;
+  std::optional<KeptSample> kept_;
+
+  // Used by the one thread that pulls
+  Sequencer sequencer_;
+  PoolGang gang_;
+  std::uint64_t pulled_position_;
 
   // Own synchronisation
   std::atomic<std::uint64_t> opened_{0};
@@ -135,6 +175,7 @@ class PassRun final : public Work {
 
   // The consumer's own
   std::deque<std::unique_ptr<Flying>> handed_;
+  StreamPlace reached_;                         // of a stream: after the step delivered last
   std::vector<std::unique_ptr<Flying>> spent_;  // to be used again
 
   mutable Mutex mutex_;
@@ -146,6 +187,10 @@ class PassRun final : public Work {
   std::uint64_t claim_row_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   Pacing pacing_ PENSTOCK_GUARDED_BY(mutex_);
   std::vector<Task*> tasks_ PENSTOCK_GUARDED_BY(mutex_);  // threads at work
+  bool molded_ PENSTOCK_GUARDED_BY(mutex_) = false;
+  bool alone_ PENSTOCK_GUARDED_BY(mutex_) = false;  // somebody pulls, or learns the shape
+  bool ended_ PENSTOCK_GUARDED_BY(mutex_) = false;  // the stream
+  std::vector<Failure> left_over_ PENSTOCK_GUARDED_BY(mutex_);  // failures after the last step
   bool consumer_waits_ PENSTOCK_GUARDED_BY(mutex_) = false;
   bool stopped_ PENSTOCK_GUARDED_BY(mutex_) = false;
   std::exception_ptr broken_ PENSTOCK_GUARDED_BY(mutex_);  // a fault of ours or of the machine

@@ -9,6 +9,7 @@ namespace penstock::trace {
 
 enum class Kind : std::uint8_t {
   block,      // a task ran: `rows` rows from step `step` on
+  pull,       // steps of a stream were pulled, with `rows` rows for us, up to step `step`
   ready,      // a step is complete
   delivered,  // the consumer received it
   waited,     // the consumer waited for it

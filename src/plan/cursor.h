@@ -1,0 +1,129 @@
+#pragma once
+// Streams, compiled. A flow is the const description of a sequence of rows; a cursor walks through
+// it once, in one thread at a time, and can say where it is. What was pulled is worked on in
+// parallel by stages (stage.h).
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "plan/failures.h"
+#include "plan/stage.h"
+#include "sample/row_buffer.h"
+#include "sample/scratch.h"
+
+namespace penstock {
+
+/// Where a cursor is: what its parts wrote, in their order.
+struct Anchor {
+  std::vector<std::uint64_t> numbers;
+  std::vector<std::string> texts;
+  bool operator==(const Anchor&) const = default;
+};
+
+/// Reads an anchor in the order in which it was written; throws StateError where it is too short.
+class AnchorReader {
+ public:
+  explicit AnchorReader(const Anchor& anchor) : anchor_(anchor) {}
+  std::uint64_t number();
+  std::string text();
+  /// An anchor that `write_anchor` wrote.
+  Anchor anchor();
+
+ private:
+  const Anchor& anchor_;
+  std::size_t number_ = 0;
+  std::size_t text_ = 0;
+};
+/// Writes `part` so that it can be read as one piece.
+void write_anchor(const Anchor& part, Anchor& to);
+
+/// Runs `body(first, rows)` for all of `rows` rows, perhaps on several threads at once.
+class Gang {
+ public:
+  using Body = std::function<void(std::size_t first, std::size_t rows, Scratch& scratch)>;
+  virtual ~Gang() = default;
+  virtual void run(std::size_t rows, Scratch& scratch, const Body& body) = 0;
+};
+
+/// What a pull needs besides the cursor.
+struct Pulling {
+  Scratch& scratch;
+  RowFailures* failures = nullptr;  // collects rows that cannot be made; null: the first one ends
+  Gang* gang = nullptr;             // null: everything in the calling thread
+};
+
+/// After a failure a cursor cannot be used any more.
+class Cursor {
+ public:
+  virtual ~Cursor() = default;
+  /// Writes the next rows to `out` and returns how many: fewer than asked for only at the end. What
+  /// is not asked for is not pulled.
+  virtual Result<std::size_t> pull(const BlockView& out, Pulling& pulling) = 0;
+  /// Where it is, between two pulls.
+  virtual void save(Anchor& anchor) = 0;
+  /// Goes where `save` was called; for a cursor that has not pulled yet.
+  virtual Result<void> restore(AnchorReader& anchor, Pulling& pulling) = 0;
+};
+using CursorPtr = std::unique_ptr<Cursor>;
+
+/// Const; any thread may open cursors.
+class Flow {
+ public:
+  Flow(ElementSpec spec, IdSpace ids) : spec_(std::move(spec)), ids_(std::move(ids)) {}
+  virtual ~Flow() = default;
+  Flow(const Flow&) = delete;
+  Flow& operator=(const Flow&) = delete;
+  [[nodiscard]] virtual CursorPtr open(Turn turn) const = 0;
+  [[nodiscard]] const ElementSpec& spec() const { return spec_; }
+  [[nodiscard]] const IdSpace& ids() const { return ids_; }
+
+ private:
+  ElementSpec spec_;
+  IdSpace ids_;
+};
+using FlowPtr = std::unique_ptr<const Flow>;
+
+/// Pulls and forgets; returns how many there were.
+Result<std::uint64_t> skip_rows(Cursor& cursor, const ElementSpec& spec, std::uint64_t rows,
+                                Pulling& pulling);
+/// Pulls rows of `spec` into `out`, which may still hold whole samples.
+Result<std::size_t> pull_as(Cursor& cursor, const ElementSpec& spec, const BlockView& out,
+                            Pulling& pulling);
+
+/// Copies rows picks[i] of `from` to rows i of `to`, with their identity. Both have the same spec.
+void pick_rows(const BlockView& from, std::span<const std::uint64_t> picks, const BlockView& to);
+
+/// A step that was pulled: rows for one batch node, not worked on yet.
+struct PulledStep {
+  std::uint32_t leaf = 0;
+  std::uint64_t pass = 0;
+  std::size_t rows = 0;
+  std::unique_ptr<RowBuffer> buffer;
+};
+
+class StepCursor {
+ public:
+  virtual ~StepCursor() = default;
+  /// False at the end; the step is then not touched.
+  virtual Result<bool> pull(PulledStep& step, Pulling& pulling) = 0;
+  virtual void save(Anchor& anchor) = 0;
+  virtual Result<void> restore(AnchorReader& anchor, Pulling& pulling) = 0;
+};
+using StepCursorPtr = std::unique_ptr<StepCursor>;
+
+class StepFlow {
+ public:
+  StepFlow() = default;
+  virtual ~StepFlow() = default;
+  StepFlow(const StepFlow&) = delete;
+  StepFlow& operator=(const StepFlow&) = delete;
+  [[nodiscard]] virtual StepCursorPtr open(Turn turn) const = 0;
+};
+using StepFlowPtr = std::unique_ptr<const StepFlow>;
+
+}  // namespace penstock

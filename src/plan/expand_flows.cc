@@ -1,0 +1,355 @@
+// Flows that make many elements of one: flat_map, interleave, and rows of elements.
+// tested in src/plan/flows_test.cc
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/guarded.h"
+#include "plan/flows.h"
+#include "sample/rows.h"
+#include "trace/activity.h"
+
+namespace penstock {
+namespace {
+
+class ExpandFlow final : public Flow {
+ public:
+  ExpandFlow(FlowPtr input, Expansion expansion, const ElementSpec& spec, SourcePlace place)
+      : Flow(spec, IdSpace{{{place.first_id, place.ordinal}}}),
+        input_(std::move(input)),
+        expansion_(std::move(expansion)),
+        first_id_(place.first_id) {}
+  [[nodiscard]] CursorPtr open(Turn turn) const override;
+
+  const FlowPtr input_;
+  const Expansion expansion_;
+  const std::uint64_t first_id_;
+};
+
+/// Takes turns between open datasets, as tf.data does: an empty slot is filled when its turn comes,
+/// one that ends gives its turn away.
+class ExpandCursor final : public Cursor {
+ public:
+  ExpandCursor(const ExpandFlow& flow, Turn turn)
+      : flow_(flow),
+        turn_(turn),
+        input_(flow.input_->open(turn)),
+        element_(flow.input_->spec()),
+        slots_(flow.expansion_.cycle) {
+    element_.reserve(1);
+  }
+
+  Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
+    std::size_t made = 0;
+    while (made < out.rows) {
+      Slot& slot = slots_[slot_];
+      if (!slot.cursor && !input_ended_) {
+        if (auto done = open_next(slot, pulling); !done) return std::move(done.failure());
+      }
+      if (!slot.cursor) {
+        if (open_ == 0) break;
+        advance();
+        continue;
+      }
+      auto got = take_block(slot, out, made, pulling);
+      if (!got) return got;
+      made += *got;
+    }
+    for (std::size_t row = 0; row < made; ++row)
+      out.identity.sample_id[row] = flow_.first_id_ + pulled_ + row;
+    std::fill_n(out.identity.occurrence, made, turn_.round);
+    pulled_ += made;
+    return made;
+  }
+
+  void save(Anchor& anchor) override {
+    anchor.numbers.insert(anchor.numbers.end(),
+                          {pulled_, slot_, taken_, index_, input_ended_ ? 1ULL : 0ULL, open_});
+    // The input is anchored before the oldest element that is still open.
+    const Slot* oldest = nullptr;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (!slots_[i].cursor) continue;
+      anchor.numbers.insert(anchor.numbers.end(), {i, slots_[i].index});
+      if (oldest == nullptr || slots_[i].index < oldest->index) oldest = &slots_[i];
+    }
+    Anchor before;
+    if (oldest == nullptr) input_->save(before);
+    write_anchor(oldest == nullptr ? before : oldest->before, anchor);
+    for (Slot& slot : slots_)
+      if (slot.cursor) slot.cursor->save(anchor);
+  }
+
+  Result<void> restore(AnchorReader& anchor, Pulling& pulling) override {
+    pulled_ = anchor.number();
+    slot_ = anchor.number() % slots_.size();
+    taken_ = anchor.number();
+    const std::uint64_t index = anchor.number();
+    input_ended_ = anchor.number() != 0;
+    const std::uint64_t open = anchor.number();
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> wanted;  // index, slot
+    for (std::uint64_t i = 0; i < open; ++i) {
+      const std::uint64_t slot = anchor.number();
+      wanted.emplace_back(anchor.number(), slot % slots_.size());
+    }
+    const Anchor before = anchor.anchor();
+    AnchorReader reader(before);
+    if (auto done = input_->restore(reader, pulling); !done) return done;
+    std::ranges::sort(wanted);
+    index_ = wanted.empty() ? index : wanted.front().first;
+    for (std::size_t next = 0; index_ < index;) {
+      Anchor at;
+      auto more = pull_element(at, pulling);
+      if (!more) return std::move(more.failure());
+      if (!*more) return lost();
+      if (next == wanted.size() || wanted[next].first != index_ - 1) continue;
+      if (auto done = open_element(slots_[wanted[next++].second], std::move(at)); !done)
+        return done;
+    }
+    for (Slot& slot : slots_)
+      if (slot.cursor)
+        if (auto done = slot.cursor->restore(anchor, pulling); !done) return done;
+    return {};
+  }
+
+ private:
+  struct Slot {
+    FlowPtr flow;
+    CursorPtr cursor;  // null while the slot is empty
+    std::uint64_t index = 0;
+    Anchor before;                    // where the input was before its element
+    std::unique_ptr<RowBuffer> rows;  // pulled, not given out
+    std::size_t ready = 0;
+    std::size_t at = 0;
+    bool ended = false;
+  };
+
+  void advance() {
+    slot_ = (slot_ + 1) % slots_.size();
+    taken_ = 0;
+  }
+
+  /// Up to the rest of the slot's block, from rows that were pulled some at a time.
+  Result<std::size_t> take_block(Slot& slot, const BlockView& out, std::size_t made,
+                                 Pulling& pulling) {
+    const std::uint64_t block = flow_.expansion_.block;
+    const std::uint64_t rest = out.rows - made;
+    const std::uint64_t wanted = std::min(rest, block - taken_);
+    if (slot.at == slot.ready) {
+      // While so many rows are wanted each slot has this many turns at least, so nothing is pulled
+      // that this call does not give out.
+      const std::uint64_t turns = rest / slots_.size() / block;
+      const std::uint64_t rows = turns > 1 && taken_ == 0 ? turns * block : wanted;
+      slot.rows->reserve(rows);
+      auto got = pull_as(*slot.cursor, slot.flow->spec(), slot.rows->rows(0, rows), pulling);
+      if (!got) return got;
+      slot.at = 0;
+      slot.ready = *got;
+      slot.ended = *got < rows;
+    }
+    const std::size_t rows = std::min<std::uint64_t>(wanted, slot.ready - slot.at);
+    if (rows > 0) {
+      copy_rows(slot.rows->rows(0, slot.ready), slot.at, out, made, rows);
+      slot.at += rows;
+      taken_ += rows;
+    }
+    if (rows < wanted && slot.ended) {
+      slot = Slot{};
+      --open_;
+      advance();
+    } else if (taken_ == block) {
+      advance();
+    }
+    return rows;
+  }
+
+  /// The next element of the input; `before` is where the input was.
+  Result<bool> pull_element(Anchor& before, Pulling& pulling) {
+    input_->save(before);
+    auto got = input_->pull(element_.rows(0, 1), pulling);
+    if (!got) return std::move(got.failure());
+    if (*got > 0) ++index_;
+    return *got > 0;
+  }
+
+  /// Opens the dataset of the element in hand.
+  Result<void> open_element(Slot& slot, Anchor before) {
+    const BlockView element = element_.rows(0, 1);
+    trace::doing(flow_.expansion_.title, element.identity.sample_id[0], 1);
+    FlowPtr flow;
+    auto done = guarded([&] { flow = flow_.expansion_.open(read_row(element, 0)); },
+                        [] { return std::size_t{0}; });
+    if (!done) {
+      done.failure().where.op = flow_.expansion_.title;
+      return at_sample(std::move(done.failure()), flow_.input_->ids(), element);
+    }
+    slot.flow = std::move(flow);
+    slot.index = index_ - 1;
+    slot.cursor = slot.flow->open({turn_.pass, turn_.round * kEndlessRounds + slot.index});
+    slot.before = std::move(before);
+    slot.rows = std::make_unique<RowBuffer>(flow_.spec());
+    ++open_;
+    return {};
+  }
+
+  /// The dataset of the next element; one that cannot be made is passed by where policy says so.
+  Result<void> open_next(Slot& slot, Pulling& pulling) {
+    while (true) {
+      Anchor before;
+      auto more = pull_element(before, pulling);
+      if (!more) return std::move(more.failure());
+      if (!*more) {
+        input_ended_ = true;
+        return {};
+      }
+      auto done = open_element(slot, std::move(before));
+      if (done || pulling.failures == nullptr) return done;
+      pulling.failures->add(std::move(done.failure()));
+    }
+  }
+
+  [[nodiscard]] Failure lost() const {
+    Failure failure{"the input ended earlier than when the state was saved"};
+    failure.where.op = flow_.expansion_.title;
+    return failure;
+  }
+
+  const ExpandFlow& flow_;
+  const Turn turn_;
+  CursorPtr input_;
+  RowBuffer element_;
+  std::vector<Slot> slots_;
+  std::uint64_t slot_ = 0;   // whose turn it is
+  std::uint64_t taken_ = 0;  // of its block
+  std::uint64_t open_ = 0;   // slots with a cursor
+  std::uint64_t index_ = 0;  // elements of the input pulled
+  std::uint64_t pulled_ = 0;
+  bool input_ended_ = false;
+};
+
+CursorPtr ExpandFlow::open(Turn turn) const {
+  return std::make_unique<ExpandCursor>(*this, turn);
+}
+
+class RowsFlow final : public Flow {
+ public:
+  RowsFlow(FlowPtr input, const ElementSpec& spec, SourcePlace place)
+      : Flow(spec, IdSpace{{{place.first_id, place.ordinal}}}),
+        input_(std::move(input)),
+        first_id_(place.first_id) {}
+  [[nodiscard]] CursorPtr open(Turn turn) const override;
+
+  const FlowPtr input_;
+  const std::uint64_t first_id_;
+};
+
+class RowsCursor final : public Cursor {
+ public:
+  RowsCursor(const RowsFlow& flow, Turn turn)
+      : flow_(flow), turn_(turn), input_(flow.input_->open(turn)), element_(flow.input_->spec()) {
+    element_.reserve(1);
+  }
+
+  Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
+    std::size_t made = 0;
+    while (made < out.rows) {
+      if (at_ == rows_) {
+        auto more = next_element(pulling);
+        if (!more) return std::move(more.failure());
+        if (!*more) break;
+        continue;
+      }
+      out.identity.sample_id[made] = flow_.first_id_ + pulled_;
+      out.identity.occurrence[made] = turn_.round;
+      if (const auto wrong = write_row(out, made, row(at_))) {
+        Failure failure{
+            *wrong, {}, "all elements must have rows of the same fields", nullptr, made};
+        return at_sample(std::move(failure), flow_.ids(), out);
+      }
+      ++at_;
+      ++made;
+      ++pulled_;
+    }
+    return made;
+  }
+  void save(Anchor& anchor) override {
+    const bool inside = at_ < rows_;
+    anchor.numbers.push_back(pulled_);
+    anchor.numbers.push_back(inside ? at_ : 0);
+    Anchor now;
+    if (!inside) input_->save(now);
+    write_anchor(inside ? before_ : now, anchor);
+  }
+  Result<void> restore(AnchorReader& anchor, Pulling& pulling) override {
+    pulled_ = anchor.number();
+    const std::uint64_t passed = anchor.number();
+    const Anchor before = anchor.anchor();
+    AnchorReader reader(before);
+    if (auto done = input_->restore(reader, pulling); !done) return done;
+    if (passed == 0) return {};
+    auto more = next_element(pulling);
+    if (!more) return std::move(more.failure());
+    at_ = std::min<std::size_t>(passed, rows_);
+    return {};
+  }
+
+ private:
+  Result<bool> next_element(Pulling& pulling) {
+    before_ = {};
+    input_->save(before_);
+    const BlockView element = element_.rows(0, 1);
+    auto got = input_->pull(element, pulling);
+    if (!got) return std::move(got.failure());
+    at_ = rows_ = 0;
+    if (*got == 0) return false;
+    sample_ = read_row(element, 0);
+    std::optional<std::int64_t> rows;
+    for (const Tensor& leaf : sample_.leaves()) {
+      const std::int64_t here = leaf.shape().empty() ? -1 : leaf.shape().front();
+      if (!rows) rows = here;
+      if (here < 0 || here != *rows || is_variable(leaf.dtype())) {
+        Failure failure{fmt::format("unbatch: {} has no common first dimension of rows",
+                                    ElementSpec::of(sample_).text())};
+        return at_sample(std::move(failure), flow_.input_->ids(), element);
+      }
+    }
+    rows_ = static_cast<std::size_t>(rows.value_or(0));
+    return true;
+  }
+
+  [[nodiscard]] Sample row(std::size_t at) const {
+    std::vector<Tensor> leaves;
+    for (const Tensor& leaf : sample_.leaves()) {
+      const std::size_t bytes = leaf.raw().size() / rows_;
+      leaves.push_back(Tensor::view(leaf.dtype(), {leaf.shape().begin() + 1, leaf.shape().end()},
+                                    leaf.raw().subspan(at * bytes, bytes), nullptr));
+    }
+    return Sample::assemble(sample_.structure(), std::move(leaves));
+  }
+
+  const RowsFlow& flow_;
+  const Turn turn_;
+  CursorPtr input_;
+  RowBuffer element_;
+  Sample sample_;  // looks into element_ where that is typed
+  Anchor before_;
+  std::size_t rows_ = 0;
+  std::size_t at_ = 0;
+  std::uint64_t pulled_ = 0;
+};
+
+CursorPtr RowsFlow::open(Turn turn) const {
+  return std::make_unique<RowsCursor>(*this, turn);
+}
+
+}  // namespace
+
+FlowPtr expand_flow(FlowPtr input, Expansion expansion, const ElementSpec& spec,
+                    SourcePlace place) {
+  return std::make_unique<ExpandFlow>(std::move(input), std::move(expansion), spec, place);
+}
+FlowPtr rows_flow(FlowPtr input, const ElementSpec& spec, SourcePlace place) {
+  return std::make_unique<RowsFlow>(std::move(input), spec, place);
+}
+
+}  // namespace penstock

@@ -1,0 +1,42 @@
+#pragma once
+// What a pass has in the air; part of pass_run.
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "plan/failures.h"
+#include "run/pass_run.h"
+
+namespace penstock {
+
+/// A step on its way: its shares, and how many of their rows are still missing.
+struct PassRun::Flying {
+  std::uint64_t step = 0;
+  Place place;
+  std::vector<std::shared_ptr<BatchData>> shares;
+  std::vector<std::uint64_t> first_row;  // of each share in the step
+  std::uint64_t rows_here = 0;           // of all local shares
+  std::atomic<std::uint64_t> missing{0};
+  bool whole = false;
+  std::uint64_t kept_rows = 0;  // of the first share with rows, delivered without computing
+  std::uint64_t bytes = 0;      // taken from the budget
+  std::vector<std::vector<std::uint8_t>> failed;  // by share and row, where policy is to skip
+  mutable RowFailures failures;
+
+  // Of a stream
+  PulledStep pulled;
+  BlockView pulled_rows;
+  Anchor after;                // where the stream is behind this step
+  std::uint64_t position = 0;  // samples of the pass before it
+
+  Mutex mutex;
+  std::optional<Failure> failure PENSTOCK_GUARDED_BY(mutex);
+  std::atomic<bool> ready{false};  // all rows are there; nobody but the consumer touches it now
+};
+
+/// The calling thread's memory for what lives while one block is computed.
+Scratch& thread_scratch();
+
+}  // namespace penstock

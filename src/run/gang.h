@@ -1,0 +1,48 @@
+#pragma once
+// Several threads on one sequence: rows that must be computed before the stream can go on are
+// shared out among threads that are free.
+
+#include <atomic>
+#include <exception>
+#include <functional>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "plan/cursor.h"
+
+namespace penstock {
+
+/// `run` is called by one thread at a time, `help` by any.
+class PoolGang final : public Gang {
+ public:
+  /// `call_help` tells other threads that there is work.
+  PoolGang(unsigned threads, std::function<void()> call_help, Clock& clock)
+      : threads_(threads), call_help_(std::move(call_help)), clock_(clock) {}
+
+  void run(std::size_t rows, Scratch& scratch, const Body& body) override;
+
+  [[nodiscard]] bool wants_help() const { return open_.load(std::memory_order_acquire); }
+  /// Takes part in what is run, if it still needs help.
+  void help(Scratch& scratch);
+
+ private:
+  struct Job {
+    const Body* body = nullptr;
+    std::size_t rows = 0;
+    std::size_t piece = 1;
+    std::atomic<std::size_t> next{0};
+    std::exception_ptr broken = nullptr;  // guarded by the gang's mutex
+    unsigned helpers = 0;                 // as well
+  };
+  void work(Job& job, Scratch& scratch);
+
+  const unsigned threads_;
+  const std::function<void()> call_help_;
+  Clock& clock_;
+  std::atomic<bool> open_{false};
+  Mutex mutex_;
+  Condition done_;
+  Job* job_ PENSTOCK_GUARDED_BY(mutex_) = nullptr;
+};
+
+}  // namespace penstock

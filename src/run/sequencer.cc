@@ -1,0 +1,54 @@
+// tested in src/feed/stream_test.cc
+#include "run/sequencer.h"
+
+#include <fmt/format.h>
+
+#include "base/digest.h"
+#include "sample/rows.h"
+
+namespace penstock {
+
+std::string row_digest(const BlockView& block, std::size_t row) {
+  Digest digest;
+  digest.add(fmt::format("{}", block.identity.sample_id[row]));
+  const Sample sample = read_row(block, row);
+  for (const Tensor& leaf : sample.leaves()) {
+    digest.add(fmt::format("{} {}", dtype_name(leaf.dtype()), shape_text(leaf.shape())));
+    digest.add(leaf.text());
+  }
+  return digest.text();
+}
+
+Result<void> Sequencer::begin(Pulling& pulling) {
+  cursor_ = plan_->program.stream->open({pass_, 0});
+  if (!start_.anchor) return {};
+  // What was left out on the way here has been told already.
+  RowFailures told;
+  Pulling replay = pulling;
+  if (replay.failures != nullptr) replay.failures = &told;
+  AnchorReader reader(*start_.anchor);
+  return cursor_->restore(reader, replay);
+}
+
+Result<bool> Sequencer::pull(PulledStep& step, Anchor& after, Pulling& pulling) {
+  if (!cursor_)
+    if (auto done = begin(pulling); !done) return std::move(done.failure());
+  auto more = cursor_->pull(step, pulling);
+  if (!more) return more;
+  if (!checked_ && !start_.next.empty()) {
+    const bool same = *more && row_digest(step.buffer->rows(0, step.rows), 0) == start_.next;
+    if (!same)
+      throw StateError(
+          fmt::format("the stream gave {} where the state was saved before another",
+                      *more ? "another element" : "no element"),
+          {},
+          "a generator must yield the same elements each time, and restore() must go where save() "
+          "was called");
+  }
+  checked_ = true;
+  after = {};
+  cursor_->save(after);
+  return more;
+}
+
+}  // namespace penstock
