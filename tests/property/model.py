@@ -25,6 +25,7 @@ class Row(NamedTuple):
     number: int
     occurrence: int
     values: tuple  # one per field of the node, in field order
+    fate: Any = None  # see streams.py
 
 
 class Step(NamedTuple):
@@ -112,7 +113,7 @@ class Node:
         self.inputs: list[Node] = []
         for part in spec.get("inputs", [spec["input"]] if "input" in spec else []):
             shift = sum(left.id_space for left in self.inputs) if self.op == "concatenate" else 0
-            self.inputs.append(Node(part, offset + shift, leaves, randoms))
+            self.inputs.append(type(self)(part, offset + shift, leaves, randoms))
         if not self.inputs:
             self.id_space, self.fields, self.values = source(spec)
             self.source, self.rounds, self.elastic = next(leaves), 1, False
