@@ -40,9 +40,7 @@ class StreamModel(Model):
         inputs = [self.items(part, pass_, round_, start) for part in node.inputs]  # lazy
         if op == "generator":
             for k in count() if spec["size"] == -1 else range(spec["size"]):
-                self.rows_left -= 1
-                if self.rows_left < 0:
-                    raise Overrun
+                self.spend()
                 values = node.values(k, pass_, round_)
                 yield Row(node.offset + k, node.source, k, round_, values)
         elif op == "filter" and spec["mask"]:
@@ -51,6 +49,7 @@ class StreamModel(Model):
                 yield row if stays else row._replace(fate=MASKED)
         elif op in ("filter", "take_while"):
             for row in inputs[0]:
+                self.spend()
                 if throws(node, row):
                     self.lose(row)
                 elif passes(node, pass_, row):
@@ -63,7 +62,7 @@ class StreamModel(Model):
         elif op == "split":
             for row in inputs[0]:
                 key = random_key(spec["seed"], row.source, row.number)
-                if ((key >> 11) * 2.0**-53 < spec["fraction"]) == (spec["part"] == 0):
+                if ((key >> 11) * 2.0**-53 < spec["fraction"]) == (spec["half"] == 0):
                     yield row
         elif op == "shuffle" and spec.get("window"):
             when = (pass_, round_) if spec["reshuffle"] else (0, 0)
@@ -89,6 +88,12 @@ class StreamModel(Model):
             yield from self.stream_rounds(node, pass_, round_, start)
         else:
             yield from super().items(node, pass_, round_, start)
+
+    def spend(self) -> None:
+        """Counts rows where they could come without an end and without a step."""
+        self.rows_left -= 1
+        if self.rows_left < 0:
+            raise Overrun
 
     def lose(self, row: Row) -> None:
         if self.raising:
@@ -275,4 +280,4 @@ def expected(case: dict, order: Order) -> dict:
             position = step if model.top.stream else None
         end = {"epoch": epoch, "step": step, "position": position}
         sessions.append(reply | {"state": end})
-    return {"sessions": sessions, "stream": model.top.stream}
+    return {"sessions": sessions, "stream": model.top.stream, "elastic": model.top.elastic}
