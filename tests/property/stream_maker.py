@@ -18,9 +18,9 @@ LOOKED_AT_MAX = 40_000  # rows that a model may make for an estimate
 PAIR_SHAPE = ("zip", ("int",), ("int",))  # of a generator of tuples
 ELEMENTS = {("int",): "int", PAIR_SHAPE: "tuple", ("pairs",): "pairs", ("slices",): "slices"}
 SAMPLES = {"map": 16, "faulty": 16, "mask": 9, "shuffle": 12, "repeat": 8, "endless": 4, "take": 7,
-           "skip": 6, "shard": 6, "cache": 6, "prefetch": 4, "select": 12, "split": 7}
-STREAMED = {"filter": 17, "take_while": 8, "flat_map": 9, "interleave": 8, "unrows": 7}
-INNER = {"map": 6, "shuffle": 6, "filter": 5, "take_while": 3, "repeat": 8, "take": 6, "skip": 8,
+           "skip": 6, "shard": 6, "cache": 6, "prefetch": 4, "select": 16, "split": 8}
+STREAMED = {"filter": 17, "take_while": 8, "flat_map": 11, "interleave": 11, "unrows": 8}
+INNER = {"map": 7, "shuffle": 8, "filter": 8, "take_while": 4, "repeat": 8, "take": 7, "skip": 8,
          "faulty": 12, "flat_map": 6, "prefetch": 3}
 ENDLESS = {"map": 4, "filter": 5, "shuffle": 4, "skip": 2, "shard": 2, "interleave": 2}
 
@@ -56,7 +56,7 @@ class StreamMaker(Maker):
 
     def __init__(self, rng: random.Random):
         super().__init__(rng)
-        self.streamed = self.chance(0.85)
+        self.streamed = self.chance(0.82)
         self.failing = self.chance(0.45)
         self.nested = False  # inside a dataset that an element opens
         self.rows_max = STREAM_ROWS_MAX
@@ -158,7 +158,7 @@ class StreamMaker(Maker):
         if part.batched or has_mask(part.node):
             return None
         node = self.predicate(part, divisors)
-        if self.failing and self.chance(0.4):
+        if self.failing and self.chance(0.6):
             node["faulty"] = self.fault()
         return self.measured(part, op=op, **node)
 
@@ -205,7 +205,7 @@ class StreamMaker(Maker):
         opened = Part(inner, ("int",), [1] * (inner["most"] - 1), inner["most"])
         if not self.nested:
             self.nested = True
-            opened = self.grow(opened, self.rng.randint(0, 3), INNER, 1)
+            opened = self.grow(opened, self.rng.randint(0, 4), INNER, 1)
             self.nested = False
         node |= {"inner": opened.node, "declared": self.chance(0.6),
                  "form": "typed" if single and self.chance(0.5) else "sample"}
