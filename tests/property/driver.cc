@@ -11,57 +11,16 @@
 #include "base/fault.h"
 #include "base/json.h"
 #include "base/pool.h"
+#include "driver_streams.h"
 #include "order/permutation.h"
 
 namespace penstock {
 namespace {
 
-std::int64_t wrap_affine(std::int64_t x, std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(x) * static_cast<std::uint64_t>(a) +
-                                   static_cast<std::uint64_t>(b));
-}
-
-/// Every i64 leaf through `fn`, the rest as it is.
-template <typename Fn>
-Sample on_integers(const Sample& in, Fn fn) {
-  std::vector<Tensor> leaves;
-  for (const Tensor& leaf : in.leaves()) {
-    if (leaf.dtype() != Dtype::i64) {
-      leaves.push_back(leaf);
-      continue;
-    }
-    std::vector<std::int64_t> values;
-    for (const std::int64_t value : leaf.values<std::int64_t>()) values.push_back(fn(value));
-    leaves.push_back(Tensor::of(std::span<const std::int64_t>(values), leaf.shape()));
-  }
-  return Sample::assemble(in.structure(), std::move(leaves));
-}
-
-Dataset slices(std::int64_t rows, std::int64_t salt) {
-  // Strings have no dense column, so they come from a function; the rest is sliced.
-  std::vector<float> v;
-  std::vector<std::int64_t> x;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    for (const std::int64_t value : {i, i + 1, i + salt}) v.push_back(static_cast<float>(value));
-    x.push_back(i * 7 + salt);
-  }
-  const Dataset dense = Dataset::from_tensor_slices(Sample::dict(
-      {{"v", Tensor::of(std::span<const float>(v), {rows, 3})}, {"x", Tensor::of(x)}}));
-  const ElementSpec spec =
-      ElementSpec::dict({{"s", Dtype::bytes, {}}, {"v", Dtype::f32, {3}}, {"x", Dtype::i64, {}}});
-  return dense.map(
-      [salt](const Sample& in) {
-        const std::int64_t i = (in["x"].item<std::int64_t>() - salt) / 7;
-        std::string text;
-        for (std::int64_t k = 0; k < i % 4; ++k) text += fmt::format("{}", i);
-        return Sample::dict({{"s", Tensor::bytes(text)}, {"v", in["v"]}, {"x", in["x"]}});
-      },
-      {.spec = spec});
-}
-
 class Builder {
  public:
-  explicit Builder(std::int64_t batch) : batch_(batch) {}
+  explicit Builder(std::int64_t batch, std::int64_t element = 0)
+      : batch_(batch), element_(element) {}
 
   Dataset build(const Json& node) const {
     const std::string op = node.at("op");
@@ -77,18 +36,16 @@ class Builder {
     }
     if (op == "pairs") {
       SourceOptions options;
-      const ElementSpec leaf = ElementSpec::single(Dtype::i64);
-      if (node.at("declared"))
-        options.spec = ElementSpec::tuple({leaf, ElementSpec::dict({{"k", Dtype::i64, {}}})});
+      if (node.at("declared")) options.spec = pairs_spec();
       return Dataset::from_index(
           static_cast<std::uint64_t>(number("size")),
           [salt = number("salt")](std::uint64_t i) {
-            const auto x = static_cast<std::int64_t>(i);
-            return Sample::tuple(
-                {Tensor::scalar(x - salt), Sample::dict({{"k", Tensor::scalar(x * x)}})});
+            return pairs_element(static_cast<std::int64_t>(i), salt);
           },
           options);
     }
+    if (op == "generator") return generator(node);
+    if (op == "hatch") return hatched(node, element_);
     if (op == "zip") {
       std::vector<Dataset> parts;
       for (const Json& input : node.at("inputs")) parts.push_back(build(input));
@@ -102,11 +59,18 @@ class Builder {
  private:
   Dataset transform(const Dataset& in, const std::string& op, const Json& node) const {
     const auto number = [&](const char* key) { return node.at(key).get<std::int64_t>(); };
+    const Build build_inner = [batch = batch_](const Json& inner, std::int64_t element) {
+      return Builder(batch, element).build(inner);
+    };
+    if (const auto made = stream_op(in, node, build_inner)) return *made;
     if (op == "map") return map(in, node);
     if (op == "cast") return in.map(cast(Dtype::i32));
-    if (op == "shuffle")
-      return in.shuffle({.seed = node.at("seed").get<std::uint64_t>(),
-                         .reshuffle_each_epoch = node.at("reshuffle").get<bool>()});
+    if (op == "shuffle") {
+      ShuffleOptions options{.seed = node.at("seed").get<std::uint64_t>(),
+                             .reshuffle_each_epoch = node.at("reshuffle").get<bool>()};
+      if (node.contains("window")) options.window = node["window"].get<std::uint64_t>();
+      return in.shuffle(options);
+    }
     if (op == "repeat") return in.repeat(number("count"));
     if (op == "take") return in.take(number("count"));
     if (op == "skip") return in.skip(number("count"));
@@ -135,6 +99,7 @@ class Builder {
         return on_integers(batch, [&](std::int64_t x) { return wrap_affine(x, 1, a * rows); });
       });
     }
+    if (node.at("fn") == "faulty") return faulty_map(in, node, options);
     if (node.at("fn") == "affine") {
       const std::int64_t a = number("a");
       const std::int64_t b = number("b");
@@ -168,6 +133,7 @@ class Builder {
   }
 
   std::int64_t batch_;
+  std::int64_t element_;  // that the dataset is opened for, if it is an inner one
 };
 
 Json value_json(const Tensor& leaf) {
@@ -212,7 +178,17 @@ Json step_json(const HeldStep& step) {
   return {{"epoch", step.front().epoch()}, {"step", step.front().step()}, {"shares", shares}};
 }
 
-/// One session: loaders for all shares in lock step; batches are read out `hold` steps late.
+/// The next step of all shares, nothing at the end of an epoch.
+HeldStep next_step(std::vector<Loader>& loaders) {
+  HeldStep step;
+  for (Loader& loader : loaders)
+    if (auto batches = loader.next_step())
+      step.insert(step.end(), batches->begin(), batches->end());
+  return step;
+}
+
+/// One session: loaders for all shares in lock step; batches are read out `hold` steps late. A
+/// sample that cannot be made ends it, and then the ranks need not be at one state.
 Json run_session(const Json& session, const Dataset& dataset, std::uint64_t epochs,
                  std::string& state) {
   const auto shares = session.at("shares").get<std::uint32_t>();
@@ -225,17 +201,26 @@ Json run_session(const Json& session, const Dataset& dataset, std::uint64_t epoc
     options.shares = {shares, first, local};
     options.threads = session.at("threads").get<unsigned>();
     options.lookahead_bytes = session.at("lookahead").get<std::uint64_t>();
+    const bool skip = session.value("on_error", "raise") == "skip";
+    options.on_error = skip ? OnError::skip : OnError::raise;
+    options.skip_limit = 1'000'000;
     loaders.emplace_back(dataset, options);
     if (!state.empty()) loaders.back().restore(State::parse(state));
   }
   Json steps = Json::array();
   std::deque<HeldStep> held;
   std::int64_t pull = session.at("pull");
+  Json error;
   while (pull != 0 && loaders.front().state().epoch < epochs) {
     HeldStep step;
-    for (Loader& loader : loaders)
-      if (auto batches = loader.next_step())
-        step.insert(step.end(), batches->begin(), batches->end());
+    try {
+      step = next_step(loaders);
+    } catch (const SampleError& failed) {
+      const auto sample = failed.where().sample;
+      error = {{"what", failed.what()}, {"sample", nullptr}};
+      if (sample) error["sample"] = {sample->source, sample->number};
+      break;
+    }
     if (step.empty()) continue;
     --pull;
     held.push_back(std::move(step));
@@ -246,9 +231,15 @@ Json run_session(const Json& session, const Dataset& dataset, std::uint64_t epoc
   for (const HeldStep& step : held) steps.push_back(step_json(step));
   const State now = loaders.front().state();
   state = now.to_json();
-  for (const Loader& loader : loaders)
-    if (loader.state() != now) throw InternalError("ranks are at different states");
+  Json ledgers = Json::array();
+  for (const Loader& loader : loaders) {
+    ledgers.push_back(ledger_json(loader.ledger()));
+    if (error.is_null() && loader.state() != now)
+      throw InternalError("ranks are at different states");
+  }
   return {{"steps", steps},
+          {"ledgers", ledgers},
+          {"error", error},
           {"state",
            {{"epoch", now.epoch},
             {"step", now.step},

@@ -25,6 +25,7 @@ class Row(NamedTuple):
     number: int
     occurrence: int
     values: tuple  # one per field of the node, in field order
+    fate: Any = None  # see streams.py
 
 
 class Step(NamedTuple):
@@ -112,7 +113,7 @@ class Node:
         self.inputs: list[Node] = []
         for part in spec.get("inputs", [spec["input"]] if "input" in spec else []):
             shift = sum(left.id_space for left in self.inputs) if self.op == "concatenate" else 0
-            self.inputs.append(Node(part, offset + shift, leaves, randoms))
+            self.inputs.append(type(self)(part, offset + shift, leaves, randoms))
         if not self.inputs:
             self.id_space, self.fields, self.values = source(spec)
             self.source, self.rounds, self.elastic = next(leaves), 1, False
@@ -286,14 +287,3 @@ def shares(rows: list, replicas: int, fields: list) -> list[dict]:
         "global_valid": len(rows),
         "fields": {path: [row.values[i] for row in share] for i, (path, _) in enumerate(fields)},
     } for share in (rows[first:end] for first, end in zip(firsts, firsts[1:]))]
-
-
-def expected(case: dict, order: Order) -> dict:
-    """The reply that the case must get. A position of None stands for: zero only at step zero."""
-    model, state, sessions = Model(case, order), (0, 0, 0), []
-    for session in case["sessions"]:
-        steps, state = model.session(session, state)
-        position = state[2] if model.top.elastic else None
-        end = {"epoch": state[0], "step": state[1], "position": position}
-        sessions.append({"steps": steps, "state": end})
-    return {"sessions": sessions}

@@ -20,11 +20,14 @@ import time
 from collections import Counter
 from typing import Any, NamedTuple
 
-from cases import FEATURES, features, make_case, meets_half_rule
-from model import expected
+from cases import meets_half_rule
+from cases_streams import FEATURES, features, make_case
+from ledger import failure_difference
+from streams import expected
 
 CASE_SECONDS_MAX = 120
 STATE_BYTES_MAX = 1024
+STREAM_STATE_BYTES_MAX = 65_536
 FEATURE_SHARE_MIN = 0.01
 FEATURE_CASES_MIN = 500  # fewer cases say nothing about shares
 PRINTED_FAILURES_MAX = 10
@@ -125,7 +128,7 @@ def run_case(driver: Driver, seed: int) -> Outcome:
         found = features(case, want)
         everything = [step for session in want["sessions"] for step in session["steps"]]
         steps, rows = len(everything), sum(s["shares"][0]["global_valid"] for s in everything)
-        difference = first_difference(driver.ask({"case": case}), want)
+        difference = first_difference(driver.ask({"case": case}), want, case)
     except DriverFailure as failure:
         difference = str(failure)
     except Exception as error:  # a bad order, a reply of another form, or a mistake of the model
@@ -136,17 +139,21 @@ def run_case(driver: Driver, seed: int) -> Outcome:
 # Comparison: each function gives the first difference as a sentence, or None.
 
 
-def first_difference(got: dict, want: dict) -> str | None:
+def first_difference(got: dict, want: dict, case: dict) -> str | None:
     if "sessions" not in got:
         return f"the driver answered {json.dumps(got)[:2000]}"
     for number, (mine, theirs) in enumerate(zip(want["sessions"], got["sessions"])):
-        difference = session_difference(theirs, mine)
+        difference = (steps_difference(theirs, mine)
+                      or failure_difference(theirs, mine, case["sessions"][number]))
+        if not difference and mine["error"] is None:
+            bytes_max = STREAM_STATE_BYTES_MAX if want["stream"] else STATE_BYTES_MAX
+            difference = state_difference(theirs["state"], mine["state"], bytes_max)
         if difference:
             return f"session {number}, {difference}"
     return counted("sessions", got["sessions"], want["sessions"])
 
 
-def session_difference(got: dict, want: dict) -> str | None:
+def steps_difference(got: dict, want: dict) -> str | None:
     for theirs, mine in zip(got["steps"], want["steps"]):
         place = f"epoch {mine['epoch']} step {mine['step']}"
         if (theirs["epoch"], theirs["step"]) != (mine["epoch"], mine["step"]):
@@ -159,7 +166,9 @@ def session_difference(got: dict, want: dict) -> str | None:
         if difference:
             return f"{place}: {difference}"
     difference = counted("steps", got["steps"], want["steps"])
-    return difference or state_difference(got["state"], want["state"])
+    if difference and got["error"]:
+        difference += f"; then {got['error']}"
+    return difference
 
 
 def share_difference(got: dict, want: dict) -> str | None:
@@ -185,7 +194,7 @@ def share_difference(got: dict, want: dict) -> str | None:
     return None
 
 
-def state_difference(got: dict, want: dict) -> str | None:
+def state_difference(got: dict, want: dict, bytes_max: int) -> str | None:
     for name in ("epoch", "step"):
         if got[name] != want[name]:
             return f"state at the end: {name} {got[name]}, expected {want[name]}, in {got}"
@@ -194,8 +203,8 @@ def state_difference(got: dict, want: dict) -> str | None:
         return f"state at the end: position {got['position']}, expected {position}, in {got}"
     if (got["position"] == 0) != (got["step"] == 0):
         return f"state at the end: position {got['position']} at step {got['step']}"
-    if not 0 < got["bytes"] <= STATE_BYTES_MAX:
-        return f"state at the end: {got['bytes']} bytes, expected at most {STATE_BYTES_MAX}"
+    if not 0 < got["bytes"] <= bytes_max:
+        return f"state at the end: {got['bytes']} bytes, expected at most {bytes_max}"
     return None
 
 

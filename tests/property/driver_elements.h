@@ -1,0 +1,190 @@
+#pragma once
+// The elements that the property test's sources make, and its generators. What they compute is said
+// in tests/property/model.py and stream_nodes.py.
+#include <penstock/penstock.h>
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/json.h"
+
+namespace penstock {
+
+inline std::int64_t wrap_affine(std::int64_t x, std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(x) * static_cast<std::uint64_t>(a) +
+                                   static_cast<std::uint64_t>(b));
+}
+
+/// Every i64 leaf through `fn`, the rest as it is.
+template <typename Fn>
+Sample on_integers(const Sample& in, Fn fn) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& leaf : in.leaves()) {
+    if (leaf.dtype() != Dtype::i64) {
+      leaves.push_back(leaf);
+      continue;
+    }
+    std::vector<std::int64_t> values;
+    for (const std::int64_t value : leaf.values<std::int64_t>()) values.push_back(fn(value));
+    leaves.push_back(Tensor::of(std::span<const std::int64_t>(values), leaf.shape()));
+  }
+  return Sample::assemble(in.structure(), std::move(leaves));
+}
+
+/// The sum of the integers of a sample.
+inline std::int64_t total(const Sample& in) {
+  std::int64_t sum = 0;
+  for (const Tensor& leaf : in.leaves()) {
+    if (leaf.dtype() == Dtype::i64) sum = wrap_affine(leaf.item<std::int64_t>(), 1, sum);
+    if (leaf.dtype() == Dtype::i32) sum = wrap_affine(leaf.item<std::int32_t>(), 1, sum);
+  }
+  return sum;
+}
+
+/// The remainder that is never negative.
+inline std::int64_t rest_of(std::int64_t x, std::int64_t divisor) {
+  const std::int64_t rest = x % divisor;
+  return rest < 0 ? rest + divisor : rest;
+}
+
+// Elements of sources: number k of each kind.
+
+inline Sample pairs_element(std::int64_t k, std::int64_t salt) {
+  return Sample::tuple({Tensor::scalar(k - salt), Sample::dict({{"k", Tensor::scalar(k * k)}})});
+}
+inline ElementSpec pairs_spec() {
+  return ElementSpec::tuple(
+      {ElementSpec::single(Dtype::i64), ElementSpec::dict({{"k", Dtype::i64, {}}})});
+}
+
+inline std::string slices_text(std::int64_t k) {
+  std::string text;
+  for (std::int64_t i = 0; i < k % 4; ++i) text += fmt::format("{}", k);
+  return text;
+}
+inline Sample slices_element(std::int64_t k, std::int64_t salt) {
+  const std::vector<float> v = {static_cast<float>(k), static_cast<float>(k + 1),
+                                static_cast<float>(k + salt)};
+  return Sample::dict({{"s", Tensor::bytes(slices_text(k))},
+                       {"v", Tensor::of(v)},
+                       {"x", Tensor::scalar(k * 7 + salt)}});
+}
+inline ElementSpec slices_spec() {
+  return ElementSpec::dict(
+      {{"s", Dtype::bytes, {}}, {"v", Dtype::f32, {3}}, {"x", Dtype::i64, {}}});
+}
+
+inline Dataset slices(std::int64_t rows, std::int64_t salt) {
+  // Strings have no dense column, so they come from a function; the rest is sliced.
+  std::vector<float> v;
+  std::vector<std::int64_t> x;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (const std::int64_t value : {i, i + 1, i + salt}) v.push_back(static_cast<float>(value));
+    x.push_back(i * 7 + salt);
+  }
+  const Dataset dense = Dataset::from_tensor_slices(Sample::dict(
+      {{"v", Tensor::of(std::span<const float>(v), {rows, 3})}, {"x", Tensor::of(x)}}));
+  return dense.map(
+      [salt](const Sample& in) {
+        const std::int64_t i = (in["x"].item<std::int64_t>() - salt) / 7;
+        return Sample::dict({{"s", Tensor::bytes(slices_text(i))}, {"v", in["v"]}, {"x", in["x"]}});
+      },
+      {.spec = slices_spec()});
+}
+
+// Generators.
+
+/// Elements make(0), make(1), .. up to `size` of them, or without an end.
+template <typename Make, bool kCursor>
+struct Pulled {
+  using T = std::invoke_result_t<const Make&, std::int64_t>;
+  Make make;
+  std::int64_t size = 0;  // -1: no end
+  std::int64_t number = 0;
+
+  std::optional<T> operator()() {
+    if (number == size) return std::nullopt;
+    return make(number++);
+  }
+  std::string save()
+    requires kCursor
+  {
+    return fmt::format("at {}", number);
+  }
+  void restore(const std::string& text)
+    requires kCursor
+  {
+    number = std::stoll(text.substr(3));
+  }
+};
+
+/// `make_of(shift)` makes the function of numbers; shift tells the turn, to a generator that asks.
+template <bool kCursor, typename MakeOf>
+Dataset generator_of(const Json& node, const MakeOf& make_of, const SourceOptions& options) {
+  const auto start = [make_of, size = node.at("size").get<std::int64_t>()](std::int64_t shift) {
+    const auto make = make_of(shift);
+    return Pulled<std::remove_const_t<decltype(make)>, kCursor>{make, size};
+  };
+  if (!node.at("turned")) return Dataset::from_generator([start] { return start(0); }, options);
+  return Dataset::from_generator(
+      [start](GeneratorStart turn) {
+        return start(static_cast<std::int64_t>(7 * turn.epoch + 11 * turn.round));
+      },
+      options);
+}
+
+inline Dataset generator(const Json& node) {
+  const std::string element = node.at("element");
+  const auto salt = node.at("salt").get<std::int64_t>();
+  SourceOptions options;
+  const auto made = [&](const auto& make_of) {
+    return node.at("cursor") ? generator_of<true>(node, make_of, options)
+                             : generator_of<false>(node, make_of, options);
+  };
+  const bool declared = node.value("declared", false);
+  if (element == "pairs") {
+    if (declared) options.spec = pairs_spec();
+    return made(
+        [salt](std::int64_t) { return [salt](std::int64_t k) { return pairs_element(k, salt); }; });
+  }
+  if (element == "slices") {
+    if (declared) options.spec = slices_spec();
+    return made([salt](std::int64_t) {
+      return [salt](std::int64_t k) { return slices_element(k, salt); };
+    });
+  }
+  if (element == "tuple") {
+    return made([salt](std::int64_t shift) {
+      return [salt, shift](std::int64_t k) {
+        return std::tuple(wrap_affine(k - salt, 1, shift), k * k);
+      };
+    });
+  }
+  const auto numbers = [salt](std::int64_t shift) {
+    return
+        [first = wrap_affine(salt, 1, shift)](std::int64_t k) { return wrap_affine(k, 5, first); };
+  };
+  if (node.at("form") == "typed") return made(numbers);
+  if (declared) options.spec = ElementSpec::single(Dtype::i64);
+  return made([numbers](std::int64_t shift) {
+    return [make = numbers(shift)](std::int64_t k) { return Sample(Tensor::scalar(make(k))); };
+  });
+}
+
+/// The source in the dataset that element x opens.
+inline Dataset hatched(const Json& node, std::int64_t x) {
+  const std::int64_t size = rest_of(x, node.at("most").get<std::int64_t>());
+  const std::int64_t salt = rest_of(x, 1000);
+  if (node.at("of") == "range") return Dataset::range(salt, salt + size);
+  Json inner = node.at("generator");
+  inner["element"] = "int";
+  inner["size"] = size;
+  inner["salt"] = salt;
+  return generator(inner);
+}
+
+}  // namespace penstock

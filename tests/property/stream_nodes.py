@@ -1,0 +1,85 @@
+"""The nodes of streams, and the elements that their sources make. See streams.py."""
+
+from itertools import count
+from typing import Iterator
+
+from model import SINGLE, Node, source, wrap
+
+ID_SPACE = 2**48  # ids set aside for the rows of a node that numbers them as they come
+EXPANDING = ("flat_map", "interleave", "unbatch_samples")
+PAIR = [("0", "i64"), ("1/k", "i64")]
+
+
+def makes_stream(spec: dict) -> bool:
+    unmasked = spec["op"] in ("filter", "take_while") and not spec.get("mask")
+    return unmasked or spec["op"] == "generator" or spec["op"] in EXPANDING
+
+
+def hatched(spec: dict) -> dict:
+    """The source in the dataset that an element opens; only the element `x` tells how large."""
+    x = spec.get("x", spec["most"] - 1)
+    size, salt = x % spec["most"], x % 1000
+    if spec["of"] == "range":
+        return {"op": "range", "start": salt, "stop": salt + size, "step": 1}
+    return spec["generator"] | {"op": "generator", "element": "int", "size": size, "salt": salt}
+
+
+def with_element(inner: dict, x: int) -> dict:
+    """The dataset that element x opens. A further one inside it waits for elements of its own."""
+    if inner["op"] == "hatch":
+        return inner | {"x": x}
+    return inner | {"input": with_element(inner["input"], x)}
+
+
+def elements(spec: dict) -> tuple:
+    """The fields of a generator, and its element k in a turn."""
+    kind, salt = spec["element"], spec["salt"]
+    shift = lambda pass_, round_: 7 * pass_ + 11 * round_ if spec.get("turned") else 0
+    if kind == "int":
+        return SINGLE, lambda k, *turn: (wrap(5 * k + salt + shift(*turn)),)
+    if kind == "tuple":
+        fields = [("0", "i64"), ("1", "i64")]
+        return fields, lambda k, *turn: (wrap(k - salt + shift(*turn)), k * k)
+    _, fields, values = source({"op": kind, "size": 0, "rows": 0, "salt": salt})
+    return fields, lambda k, *turn: values(k)
+
+
+class StreamNode(Node):
+    """stream: it, or something below it, numbers its rows only as they come; turns: rounds of the
+    batch below in one round of this node; leaving: a row that fails here leaves the stream, since
+    something above must know it before it can count, and not just its share."""
+
+    def __init__(self, spec: dict, offset: int, leaves: Iterator[int], randoms: Iterator[int]):
+        spec = hatched(spec) if spec["op"] == "hatch" else spec
+        if spec["op"] == "generator":
+            self.spec, self.op, self.offset, self.inputs = spec, spec["op"], offset, []
+            self.fields, self.values = elements(spec)
+            self.id_space, self.rounds, self.elastic = ID_SPACE, 1, False
+            self.source = next(leaves)
+        else:
+            super().__init__(spec, offset, leaves, randoms)
+        if self.op in EXPANDING:
+            self.id_space, self.rounds, self.source = ID_SPACE, 1, next(leaves)
+        if self.op == "spread":
+            spread_fields = SINGLE if spec["shape"] == "int" else PAIR
+            self.fields = [(path, f"{kind}[]") for path, kind in spread_fields]
+        elif self.op == "unbatch_samples":
+            self.fields = [(path, kind[:-2]) for path, kind in self.fields]
+        elif self.op in ("flat_map", "interleave"):
+            self.fields = StreamNode(spec["inner"], 0, count(), count()).fields
+        self.stream = makes_stream(spec) or any(part.stream for part in self.inputs)
+        self.turns = self.inputs[0].turns if self.inputs else 1
+        if self.op == "repeat":
+            self.turns *= self.count
+        elif self.op == "batch":
+            self.turns = 1
+        self.leaving = False
+
+    def settle(self, leaving: bool) -> "StreamNode":
+        """Tells every node below whether its failed rows leave the stream."""
+        self.leaving = leaving
+        joins_stream = self.op in ("concatenate", "zip") and self.stream
+        needs_rows = makes_stream(self.spec) and self.op != "generator"
+        for part in self.inputs:
+            part.settle(leaving or joins_stream or needs_rows)
+        return self

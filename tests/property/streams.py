@@ -1,0 +1,283 @@
+"""What streams deliver, and what is left out: the definition of model.py, extended.
+
+A stream is a list as well, only one that cannot be counted before it was walked through. So
+`StreamModel.items` says what the further nodes hold and leaves the rest to `Model.items`. It also
+knows rows that are masked, and rows that could not be made: the fate of a row.
+"""
+
+from itertools import compress, count, islice
+from typing import Any, Iterator
+
+from model import (MASK64, Model, Node, Order, Row, Step, draws, each_row, integer, random_key,
+                   shares, wrap)
+from stream_nodes import EXPANDING, StreamNode, with_element
+
+GOLDEN = 0x9E3779B97F4A7C15
+MASKED = "masked"  # the fate of a row that a mask rejects; of one that failed it is its key
+ZERO = {"i64": 0, "i32": 0, "f32": [0, 0, 0], "bytes": ""}
+
+
+class Failure(Exception):
+    """A row that a stream cannot do without, where failures are raised; args[0] is its key."""
+
+
+class Overrun(Exception):
+    """More rows than anybody should ask for."""
+
+
+class StreamModel(Model):
+    """Model with streams. `left` are the keys of the rows that left streams since the last step."""
+
+    def __init__(self, case: dict, order: Order, rows_max: int = 10**7):
+        self.top = StreamNode(case["dataset"], 0, count(), count()).settle(False)
+        self.epochs, self.order = case["epochs"], order
+        self.batch, self.memo = 0, {}
+        self.raising, self.left, self.rows_left = False, [], rows_max
+
+    def items(self, node: Node, pass_: int, round_: int, start: Any = 0) -> Iterator[Any]:
+        """As in Model; `start` of an elastic stream is a place: (round of batch, rows in it)."""
+        spec, op = node.spec, node.op
+        inputs = [self.items(part, pass_, round_, start) for part in node.inputs]  # lazy
+        if op == "generator":
+            for k in count() if spec["size"] == -1 else range(spec["size"]):
+                self.spend()
+                values = node.values(k, pass_, round_)
+                yield Row(node.offset + k, node.source, k, round_, values)
+        elif op == "filter" and spec["mask"]:
+            for row in inputs[0]:
+                stays = row.fate or passes(node, pass_, row)
+                yield row if stays else row._replace(fate=MASKED)
+        elif op in ("filter", "take_while"):
+            for row in inputs[0]:
+                self.spend()
+                if throws(node, row):
+                    self.lose(row)
+                elif passes(node, pass_, row):
+                    yield row
+                elif op == "take_while":
+                    return
+        elif op == "select":  # the places of those that pass in the first turn
+            first = self.items(node.inputs[0], 0, 0)
+            yield from compress(inputs[0], [passes(node, 0, row) for row in first])
+        elif op == "split":
+            for row in inputs[0]:
+                key = random_key(spec["seed"], row.source, row.number)
+                if ((key >> 11) * 2.0**-53 < spec["fraction"]) == (spec["half"] == 0):
+                    yield row
+        elif op == "shuffle" and spec.get("window"):
+            when = (pass_, round_) if spec["reshuffle"] else (0, 0)
+            yield from self.windows(spec, inputs[0], when)
+        elif op == "zip":
+            for parts in zip(*inputs):
+                fate = next((part.fate for part in parts if part.fate), None)
+                yield parts[0]._replace(values=sum((part.values for part in parts), ()), fate=fate)
+        elif op == "map" and spec.get("fn") == "faulty":
+            for item in inputs[0]:
+                item = each_row(item, lambda row, _: tried(node, row))
+                if node.leaving and item.fate:
+                    self.lose(item)
+                else:
+                    yield item
+        elif op == "spread":
+            yield from (row._replace(values=spread(node, row)) for row in inputs[0])
+        elif op in EXPANDING:
+            yield from self.expanded(node, self.opened(node, pass_, round_, inputs[0]), round_)
+        elif op == "batch" and node.stream:
+            yield from self.stream_steps(node, pass_, round_, start)
+        elif op == "repeat" and node.stream and node.elastic:
+            yield from self.stream_rounds(node, pass_, round_, start)
+        else:
+            yield from super().items(node, pass_, round_, start)
+
+    def spend(self) -> None:
+        """Counts rows where they could come without an end and without a step."""
+        self.rows_left -= 1
+        if self.rows_left < 0:
+            raise Overrun
+
+    def lose(self, row: Row) -> None:
+        if self.raising:
+            raise Failure((row.source, row.number))
+        self.left.append((row.source, row.number))
+
+    def windows(self, spec: dict, rows: Iterator[Row], when: tuple) -> Iterator[Row]:
+        for w in count():
+            window = list(islice(rows, spec["window"]))
+            if not window:
+                return
+            seed = (spec["seed"] + w * GOLDEN) & MASK64
+            yield from (window[i] for i in self.permutation(len(window), seed, *when))
+
+    def opened(self, node: Node, pass_: int, round_: int, rows: Iterator[Row]) -> Iterator:
+        """For each element the rows that it stands for, as tuples of values."""
+        for j, row in enumerate(rows):
+            if node.op == "unbatch_samples":
+                yield zip(*row.values)
+                continue
+            inner = with_element(node.spec["inner"], total(node.inputs[0], row))
+            tree = StreamNode(inner, 0, count(), count()).settle(True)
+            turn = pass_, (round_ * 2**32 + j) & MASK64
+            yield map(lambda row: row.values, self.items(tree, *turn))
+
+    def expanded(self, node: Node, opened: Iterator, round_: int) -> Iterator[Row]:
+        """The order of tf.data: `cycle` slots take turns, `block` rows at a time."""
+        cycle, block = node.spec.get("cycle", 1), node.spec.get("block", 2**64)
+        slots: list[Iterator | None] = [None] * cycle
+        number = c = b = 0
+        while True:
+            if slots[c] is None:
+                slots[c] = next(opened, None)
+            if slots[c] is None and all(slot is None for slot in slots):
+                return
+            values = next(slots[c], None) if slots[c] is not None else None
+            if values is not None:
+                yield Row(node.offset + number, node.source, number, round_, values)
+                number, b = number + 1, b + 1
+            else:
+                slots[c] = None
+            if values is None or b == block:
+                c, b = (c + 1) % cycle, 0
+
+    def stream_steps(self, node: Node, pass_: int, round_: int, start: Any) -> Iterator[Step]:
+        """Groups of G. A resumed round is grouped from its place on."""
+        size = self.batch if node.spec["size"] == "G" else node.spec["size"]
+        rows = self.items(node.inputs[0], pass_, round_)
+        passed = start[1] if start and start[0] == round_ else 0
+        if passed:
+            self.pass_over(rows, passed)
+        while group := list(islice(rows, size)):
+            if len(group) < size and node.spec["tail"] == "drop":
+                return
+            passed += len(group)
+            yield Step((round_, passed), group)
+
+    def stream_rounds(self, node: Node, pass_: int, round_: int, start: Any) -> Iterator[Step]:
+        child, base = node.inputs[0], round_ * node.count
+        first = max(0, start[0] // child.turns - base) if start else 0
+        for r in range(first, node.count):
+            item = None
+            for item in self.items(child, pass_, base + r, start):
+                yield item
+            resumed = start and r == first  # its steps may lie before the place
+            if item is None and node.spec["count"] == -1 and not resumed:
+                return
+
+    def pass_over(self, items: Iterator, number: int) -> None:
+        """Leaves out what earlier sessions delivered, and told of."""
+        for _ in islice(items, number):
+            pass
+        self.left.clear()
+
+    def told(self, epoch: int) -> list:
+        """What left streams since this was asked last."""
+        keys, self.left = self.left, []
+        return [(epoch, *key) for key in keys]
+
+    def session(self, session: dict, state: tuple) -> tuple[dict, tuple]:
+        """As in Model, with a state (epoch, step, position, place), and with what was left out.
+
+        left: (epoch, key) of the rows that left streams up to the last step; maybe_left: of those
+        met after it, on the way to a next step or to the end of a pass. A failure that is raised
+        ends the session; error: the keys that it may name."""
+        self.batch, self.raising = session["batch"], session.get("on_error") == "raise"
+        self.left, steps, left, maybe, error = [], [], [], [], None
+        epoch, step, position, place = state
+        try:
+            while epoch < self.epochs and len(steps) != session["pull"]:
+                for item in self.steps_from(epoch, step, position, place):
+                    if len(steps) == session["pull"]:
+                        break
+                    failed = [row.fate for row in item.rows if has_failed(row)]
+                    if self.raising and failed:
+                        raise Failure(*failed)
+                    cuts = cut(item.rows, session["shares"], self.top.fields)
+                    steps.append({"epoch": epoch, "step": step, "shares": cuts})
+                    left += self.told(epoch)
+                    step, place = step + 1, item.end
+                    position = position + len(item.rows) if self.top.stream else place
+                else:
+                    maybe += self.told(epoch)
+                    epoch, step, position, place = epoch + 1, 0, 0, 0
+        except Failure as failure:
+            error = failure.args if len(steps) != session["pull"] else None
+        maybe += self.told(epoch)
+        reply = {"steps": steps, "left": left, "maybe_left": maybe, "error": error}
+        return reply, (epoch, step, position, place)
+
+    def steps_from(self, epoch: int, step: int, position: int, place: Any) -> Iterator[Step]:
+        if self.top.elastic:
+            return self.items(self.top, epoch, 0, place if self.top.stream else position)
+        steps = self.items(self.top, epoch, 0)
+        self.pass_over(steps, step)
+        return steps
+
+
+def has_failed(row: Row) -> bool:
+    return row.fate is not None and row.fate != MASKED
+
+
+def total(node: Node, row: Row) -> int:
+    """The number that decides about a row: the sum of its integers."""
+    return wrap(sum(x for x, (_, kind) in zip(row.values, node.fields) if kind in ("i64", "i32")))
+
+
+def throws(node: Node, row: Row) -> bool:
+    divisor, rest = node.spec.get("faulty", (1, 1))
+    return total(node, row) % divisor == rest
+
+
+def passes(node: Node, pass_: int, row: Row) -> bool:
+    spec = node.spec
+    if spec["fn"] == "random":
+        key = random_key(spec["seed"], node.ordinal, pass_, row.occurrence, row.source)
+        return integer(draws(key, row.number), spec["range"]) < spec["below"]
+    return total(node, row) % spec["divisor"] != spec["rest"]
+
+
+def tried(node: Node, row: Row) -> Row:
+    """The faulty map: every i64 plus one, if it does not throw. It is not asked about rows that
+    are masked or failed already."""
+    if row.fate:
+        return row
+    if throws(node, row):
+        return row._replace(fate=(row.source, row.number))
+    typed = zip(row.values, node.fields)
+    return row._replace(values=tuple(wrap(x + 1) if kind == "i64" else x for x, (_, kind) in typed))
+
+
+def spread(node: Node, row: Row) -> tuple:
+    """An element that carries several rows, or none."""
+    x = total(node.inputs[0], row)
+    ascending = [wrap(x + i) for i in range(x % node.spec["most"])]
+    if node.spec["shape"] == "int":
+        return (ascending,)
+    return ascending, [i * i for i in range(len(ascending))]
+
+
+def cut(rows: list, replicas: int, fields: list) -> list[dict]:
+    """Shares as planned; then failed rows leave theirs, and masked ones are zeros."""
+    cuts, firsts = shares(rows, replicas, fields), iter(rows)
+    for share in cuts:
+        part = list(islice(firsts, len(share["ids"])))
+        kept = [row for row in part if not has_failed(row)]
+        share["ids"] = [row.id for row in kept]
+        share["loss_scale"] = replicas * len(kept) / len(rows)
+        share["weight"] = share["valid"] = [int(row.fate != MASKED) for row in kept]
+        share["left"] = [row.fate for row in part if has_failed(row)]
+        for i, (path, kind) in enumerate(fields):
+            values = [ZERO[kind] if row.fate == MASKED else row.values[i] for row in kept]
+            share["fields"][path] = values
+    return cuts
+
+
+def expected(case: dict, order: Order) -> dict:
+    """The reply that the case must get. A position of None stands for: zero only at step zero."""
+    model, state, sessions = StreamModel(case, order), (0, 0, 0, 0), []
+    for session in case["sessions"]:
+        reply, state = model.session(session, state)
+        epoch, step, position, _ = state
+        if not model.top.elastic:
+            position = step if model.top.stream else None
+        end = {"epoch": epoch, "step": step, "position": position}
+        sessions.append(reply | {"state": end})
+    return {"sessions": sessions, "stream": model.top.stream, "elastic": model.top.elastic}
