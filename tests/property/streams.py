@@ -139,7 +139,7 @@ class StreamModel(Model):
                 c, b = (c + 1) % cycle, 0
 
     def stream_steps(self, node: Node, pass_: int, round_: int, start: Any) -> Iterator[Step]:
-        """Groups of G. A resumed round is grouped from its place on."""
+        """Groups of G. A resumed round is grouped from its place on; a short one has ended it."""
         size = self.batch if node.spec["size"] == "G" else node.spec["size"]
         rows = self.items(node.inputs[0], pass_, round_)
         passed = start[1] if start and start[0] == round_ else 0
@@ -149,7 +149,7 @@ class StreamModel(Model):
             if len(group) < size and node.spec["tail"] == "drop":
                 return
             passed += len(group)
-            yield Step((round_, passed), group)
+            yield Step((round_, passed) if len(group) == size else (round_ + 1, 0), group)
 
     def stream_rounds(self, node: Node, pass_: int, round_: int, start: Any) -> Iterator[Step]:
         child, base = node.inputs[0], round_ * node.count
@@ -158,7 +158,7 @@ class StreamModel(Model):
             item = None
             for item in self.items(child, pass_, base + r, start):
                 yield item
-            resumed = start and r == first  # its steps may lie before the place
+            resumed = start and start[1] > 0 and r == first  # its steps may lie before the place
             if item is None and node.spec["count"] == -1 and not resumed:
                 return
 
