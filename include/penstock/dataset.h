@@ -234,6 +234,9 @@ class Dataset {
   }
 
   // Looking
+  /// The dataset with what must be looked at before a plan: runs each select() and split() once,
+  /// and keeps what it found for all copies. Throws SampleError when a predicate fails.
+  [[nodiscard]] Dataset resolve() const;
   [[nodiscard]] Cardinality cardinality() const;
   [[nodiscard]] const ElementSpec& element_spec() const;
   [[nodiscard]] bool batched() const;

@@ -1,7 +1,7 @@
 #pragma once
-// Where a loader is, as plain JSON: under 1 KB, or up to 64 KB for the cursors of a stream. It counts what the consumer received, never what was
-// prefetched; it is the same on every rank and loads at any number of shares, threads or, where the
-// dataset does not count steps, batch size.
+// Where a loader is, as plain JSON: under 1 KB, or up to 64 KB for the cursors of a stream. It
+// counts what the consumer received, never what was prefetched; it is the same on every rank and
+// loads at any number of shares, threads or, where the dataset does not count steps, batch size.
 
 #include <cstdint>
 #include <optional>

@@ -426,7 +426,7 @@ std::uint32_t Iterator::trace_run() const {
 
 Loader::Loader(const Dataset& dataset, const LoaderOptions& options)
     : own_(new Iterator(std::make_unique<Iterator::Impl>(
-          Plan(dataset, {options.shares, options.tail, std::nullopt}), options))) {}
+          Plan(dataset.resolve(), {options.shares, options.tail, std::nullopt}), options))) {}
 Loader::Loader(Loader&&) noexcept = default;
 Loader& Loader::operator=(Loader&&) noexcept = default;
 Loader::~Loader() = default;

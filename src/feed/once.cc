@@ -111,6 +111,7 @@ Batch run_block(const Plan& plan, const BlockId& block) {
 }
 
 Sample Dataset::sample(std::uint64_t number) const {
+  if (is_unresolved(*node_)) return resolve().sample(number);
   if (streamed()) {
     if (batched()) throw ConfigError("sample: of a stream ask before batch", {}, "or run a Loader");
     return stream_sample(*node_, number);

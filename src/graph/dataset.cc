@@ -240,6 +240,65 @@ Dataset add_expand(const Dataset& input, ExpandVerb verb, const std::optional<El
   return make(std::move(node));
 }
 
+namespace {
+
+/// The first node below whose order differs from pass to pass, if any.
+const Node* reshuffles(const Node& node) {
+  const auto* shuffle = node.as<ShuffleVerb>();
+  if (shuffle && (shuffle->options.reshuffle_each_epoch || shuffle->options.seed.drawn))
+    return &node;
+  for (const NodePtr& input : node.inputs)
+    if (const Node* found = reshuffles(*input)) return found;
+  return nullptr;
+}
+
+}  // namespace
+
+Dataset add_select(const Dataset& input, SelectVerb verb) {
+  const char* const word = verb.op ? "select" : "split";
+  if (verb.op) check_predicate(input, *verb.op, word);
+  refuse_if_batched(input, word, fmt::format("put {} before batch", word));
+  if (input.streamed())
+    throw ConfigError(fmt::format("{}: a stream has no numbered samples to choose from", word), {},
+                      "use filter()");
+  if (input.cardinality().is_endless())
+    throw ConfigError(fmt::format("{}: an endless dataset has no end to look at", word), {},
+                      fmt::format("{} before repeat", word));
+  if (const Node* found = reshuffles(*input.node()))
+    throw ConfigError(fmt::format("{}: after {} other samples stand in each place each pass", word,
+                                  describe_node(*found)),
+                      {}, fmt::format("{} before shuffle", word));
+  if (!verb.cell) verb.cell = std::make_shared<SelectCell>();
+  Node node = after(input, verb);
+  node.size = verb.chosen ? Cardinality::of(verb.chosen->count()) : Cardinality::unknown();
+  return make(std::move(node));
+}
+
+Dataset Dataset::select_op(std::shared_ptr<const Op> op, const FilterOptions& options) const {
+  SelectVerb verb;
+  verb.op = std::move(op);
+  verb.seed = options.seed;
+  return add_select(*this, std::move(verb));
+}
+
+std::pair<Dataset, Dataset> Dataset::split(double fraction, std::uint64_t seed) const {
+  if (!(fraction >= 0 && fraction <= 1))
+    throw ConfigError(fmt::format("split: a fraction is 0 to 1, got {}", fraction));
+  SelectVerb first;
+  first.seed = seed;
+  first.fraction = fraction;
+  SelectVerb second = first;
+  second.rest = true;
+  return {add_select(*this, std::move(first)), add_select(*this, std::move(second))};
+}
+
+bool is_unresolved(const Node& root) {
+  const auto* select = root.as<SelectVerb>();
+  if (select != nullptr && !select->chosen) return true;
+  return std::ranges::any_of(root.inputs,
+                             [](const NodePtr& input) { return is_unresolved(*input); });
+}
+
 Dataset Dataset::filter_op(std::shared_ptr<const Op> op, const FilterOptions& options) const {
   return add_filter(*this, {std::move(op), options.seed, options.mask});
 }
@@ -275,7 +334,7 @@ Dataset Dataset::repeat(std::int64_t count) const {
   const auto rounds = count_or_all("repeat", count);
   if (cardinality().is_endless()) return rounds == 0U ? take(0) : *this;
   Node node = after(*this, RepeatVerb{rounds});
-  if (streamed()) return make(std::move(node));
+  if (cardinality().is_unknown()) return make(std::move(node));
   const std::uint64_t each = cardinality().count();
   std::uint64_t total = 0;
   if (!rounds) {
@@ -291,7 +350,7 @@ Dataset Dataset::repeat(std::int64_t count) const {
 Dataset Dataset::take(std::int64_t count) const {
   const auto wanted = count_or_all("take", count);
   Node node = after(*this, TakeVerb{wanted});
-  if (wanted && !streamed())
+  if (wanted && !cardinality().is_unknown())
     node.size = Cardinality::of(
         cardinality().is_endless() ? *wanted : std::min(*wanted, cardinality().count()));
   return make(std::move(node));
@@ -300,7 +359,7 @@ Dataset Dataset::take(std::int64_t count) const {
 Dataset Dataset::skip(std::int64_t count) const {
   const auto unwanted = count_or_all("skip", count);
   Node node = after(*this, SkipVerb{unwanted});
-  if (!unwanted && !streamed()) {
+  if (!unwanted && !cardinality().is_unknown()) {
     node.size = Cardinality::of(0);
   } else if (cardinality().is_counted()) {
     const std::uint64_t all = cardinality().count();
@@ -337,7 +396,7 @@ Dataset Dataset::concatenate(const Dataset& other) const {
   node.inputs.push_back(other.node());
   if (!right.known) node.spec = right;
   node.stream = streamed() || other.streamed();
-  if (node.stream) {
+  if (cardinality().is_unknown() || other.cardinality().is_unknown()) {
     node.size = Cardinality::unknown();
   } else if (cardinality().is_endless() || other.cardinality().is_endless()) {
     node.size = Cardinality::endless();
@@ -356,8 +415,8 @@ Dataset Dataset::zip(const std::vector<Dataset>& parts, const ZipOptions& option
   for (const Dataset& part : parts) {
     refuse_if_batched(part, "zip", "zip the samples, then batch");
     node.stream = node.stream || part.streamed();
-    if (options.strict && part.cardinality() != parts.front().cardinality() && !part.streamed() &&
-        !parts.front().streamed())
+    if (options.strict && part.cardinality() != parts.front().cardinality() &&
+        !part.cardinality().is_unknown() && !parts.front().cardinality().is_unknown())
       throw ConfigError("zip: the parts have different lengths and strict was asked for");
     specs.push_back(part.element_spec());
     node.inputs.push_back(part.node());
@@ -366,7 +425,8 @@ Dataset Dataset::zip(const std::vector<Dataset>& parts, const ZipOptions& option
       node.size = part.cardinality();
   }
   node.spec = ElementSpec::tuple(specs);
-  if (node.stream) node.size = Cardinality::unknown();
+  for (const Dataset& part : parts)
+    if (part.cardinality().is_unknown()) node.size = Cardinality::unknown();
   return make(std::move(node));
 }
 

@@ -141,7 +141,7 @@ TEST(DatasetTest, BothSidesOfConcatenateAreAlike) {
 TEST(DatasetTest, UnbatchNeedsBatchesWhoseRowsAreInOrder) {
   const Dataset batches = numbers(4).batch(2);
   EXPECT_THAT(refusal([] { return numbers(4).unbatch(); }),
-              AllOf(HasSubstr("unbatch: "), HasSubstr("samples, not batches")));
+              AllOf(HasSubstr("unbatch: "), HasSubstr("no first dimension of rows")));
   EXPECT_THAT(refusal([&] { return batches.shuffle({.seed = 3}).unbatch(); }),
               AllOf(HasSubstr("unbatch: "), HasSubstr("shuffle(seed=3)")));
   EXPECT_THAT(refusal([&] { return batches.shard(2, 1).repeat(2).unbatch(); }),

@@ -43,6 +43,15 @@ struct Wording {
   Words operator()(const TakeWhileVerb& verb) const {
     return {"take_while", predicate("take_while", *verb.op, verb.seed)};
   }
+  Words operator()(const SelectVerb& verb) const {
+    std::string line = verb.op ? predicate("select", *verb.op, verb.seed)
+                               : fmt::format("split({}, seed={}), {} part", verb.fraction,
+                                             verb.seed, verb.rest ? "second" : "first");
+    if (verb.chosen)
+      line += fmt::format(" [{} of {}, #{}]", verb.chosen->count(), verb.chosen->size(),
+                          verb.chosen->digest().substr(0, 8));
+    return {verb.op ? "select" : "split", line};
+  }
   Words operator()(const ExpandVerb& verb) const {
     const std::string name = verb.name.empty() ? "" : fmt::format("\"{}\"", verb.name);
     if (verb.word == "flat_map") return {"flat_map", fmt::format("flat_map({})", name)};

@@ -12,13 +12,31 @@
 #include <variant>
 #include <vector>
 
+#include "base/mutex.h"
 #include "op/op.h"
+#include "order/chosen.h"
 #include "order/steps.h"
 #include "penstock/dataset.h"
 #include "sample/row_store.h"
 #include "source/source.h"
 
 namespace penstock {
+
+/// What a select found, kept for whoever resolves it next. Thread-safe.
+class SelectCell {
+ public:
+  /// `find()` is called once.
+  template <typename Find>
+  std::shared_ptr<const Chosen> get(Find find) {
+    Lock lock(mutex_);
+    if (!chosen_) chosen_ = find();
+    return chosen_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::shared_ptr<const Chosen> chosen_ PENSTOCK_GUARDED_BY(mutex_);
+};
 
 struct SourceVerb {
   std::shared_ptr<const Source> source;
@@ -42,6 +60,15 @@ struct FilterVerb {
 struct TakeWhileVerb {
   std::shared_ptr<const Op> op;
   std::uint64_t seed = 0;
+};
+/// Elements found once, when the dataset is resolved: by a predicate, or by their keys.
+struct SelectVerb {
+  std::shared_ptr<const Op> op;  // null: a split
+  std::uint64_t seed = 0;
+  double fraction = 0;                        // of a split
+  bool rest = false;                          // the other part of it
+  std::shared_ptr<SelectCell> cell;           // shared by all copies
+  std::shared_ptr<const Chosen> chosen = {};  // once resolved
 };
 /// flat_map and interleave: a dataset for each element.
 struct ExpandVerb {
@@ -108,10 +135,10 @@ struct PrefetchVerb {
 struct OptionsVerb {
   Options options;
 };
-using Verb = std::variant<SourceVerb, GeneratorVerb, MapVerb, FilterVerb, TakeWhileVerb, ExpandVerb,
-                          RowsVerb, BatchVerb, UnbatchVerb, ShuffleVerb, RepeatVerb, TakeVerb,
-                          SkipVerb, ShardVerb, ConcatenateVerb, ZipVerb, EnumerateVerb, CacheVerb,
-                          PrefetchVerb, OptionsVerb>;
+using Verb = std::variant<SourceVerb, GeneratorVerb, MapVerb, FilterVerb, TakeWhileVerb, SelectVerb,
+                          ExpandVerb, RowsVerb, BatchVerb, UnbatchVerb, ShuffleVerb, RepeatVerb,
+                          TakeVerb, SkipVerb, ShardVerb, ConcatenateVerb, ZipVerb, EnumerateVerb,
+                          CacheVerb, PrefetchVerb, OptionsVerb>;
 
 using NodePtr = std::shared_ptr<const Node>;
 
@@ -143,6 +170,13 @@ Dataset add_map(const Dataset& input, std::shared_ptr<const Op> op, std::uint64_
 Dataset add_filter(const Dataset& input, FilterVerb verb);
 Dataset add_take_while(const Dataset& input, TakeWhileVerb verb);
 Dataset add_expand(const Dataset& input, ExpandVerb verb, const std::optional<ElementSpec>& spec);
+
+/// Adds a select or a split; its number of elements is known once `verb.chosen` is.
+Dataset add_select(const Dataset& input, SelectVerb verb);
+/// True when some select has not been resolved.
+bool is_unresolved(const Node& root);
+/// `node`'s verb on other inputs, as if it had been written there.
+Dataset reapply(const Node& node, const std::vector<Dataset>& inputs);
 
 /// How a batch node groups `samples`; `tail` fills in where it names no policy.
 Groups groups_of(const BatchVerb& batch, const Cardinality& samples, std::optional<Tail> tail);

@@ -21,182 +21,186 @@ bool together(const Target& a, const Target& b) {
   return a.input == b.input && a.turn.round == b.turn.round;
 }
 
-/// Asks each input for its run of consecutive rows, straight into their place in `out`.
-template <typename Route>
-Result<void> by_runs(const Ask& ask, const BlockView& out, Scratch& scratch,
-                     const std::vector<StagePtr>& inputs, Route route) {
+/// Calls `body(target, positions there, first row)` for each run of rows that go together.
+template <typename Route, typename Body>
+Result<void> for_runs(std::span<const std::uint64_t> asked, Scratch& scratch, Route route,
+                      Body body) {
   const Scratch::Frame frame(scratch);
-  std::uint64_t* const positions = scratch.array<std::uint64_t>(out.rows);
-  for (std::size_t first = 0; first < out.rows;) {
-    const Target target = route(ask.positions[first]);
+  std::uint64_t* const positions = scratch.array<std::uint64_t>(asked.size());
+  for (std::size_t first = 0; first < asked.size();) {
+    const Target target = route(asked[first]);
     std::size_t last = first;
     Target next = target;
     do {
       positions[last++] = next.position;
-      if (last < out.rows) next = route(ask.positions[last]);
-    } while (last < out.rows && together(next, target));
+      if (last < asked.size()) next = route(asked[last]);
+    } while (last < asked.size() && together(next, target));
     const Scratch::Frame run_frame(scratch);
-    const BlockView part = cut_rows(out, first, last - first, scratch);
-    auto done = inputs[target.input]->produce({target.turn, {positions + first, last - first}},
-                                              part, scratch);
+    auto done = body(target, std::span(positions + first, last - first), first);
     if (!done) return done;
     first = last;
   }
   return {};
 }
 
-class StrideStage final : public Stage {
+/// A stage that sends each position somewhere else; `Routing` has `Target operator()(ask, p)`.
+template <typename Routing>
+class RoutedStage final : public Stage {
  public:
-  StrideStage(StagePtr input, std::uint64_t first, std::uint64_t stride)
-      : Stage(input->spec(), input->ids()),
-        input_(std::move(input)),
-        first_(first),
-        stride_(stride) {}
-
- protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
-    if (first_ == 0 && stride_ == 1) return input_->produce(ask, out, scratch);
-    const Scratch::Frame frame(scratch);
-    std::uint64_t* const positions = scratch.array<std::uint64_t>(out.rows);
-    for (std::size_t i = 0; i < out.rows; ++i) positions[i] = first_ + stride_ * ask.positions[i];
-    return input_->produce({ask.turn, {positions, out.rows}}, out, scratch);
-  }
-
- private:
-  StagePtr input_;
-  std::uint64_t first_;
-  std::uint64_t stride_;
-};
-
-class ShuffleStage final : public Stage {
- public:
-  ShuffleStage(StagePtr input, std::uint64_t size, StepShuffle order)
-      : Stage(input->spec(), input->ids()), input_(std::move(input)), size_(size), order_(order) {}
-
- protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
-    const Scratch::Frame frame(scratch);
-    std::uint64_t* const positions = scratch.array<std::uint64_t>(out.rows);
-    std::ranges::copy(ask.positions, positions);
-    const Turn key = order_.reshuffle ? ask.turn : Turn{};
-    Permutation(size_, {order_.seed, key.pass, key.round}).apply({positions, out.rows});
-    return input_->produce({ask.turn, {positions, out.rows}}, out, scratch);
-  }
-
- private:
-  StagePtr input_;
-  std::uint64_t size_;
-  StepShuffle order_;
-};
-
-class WindowStage final : public Stage {
- public:
-  WindowStage(StagePtr input, std::uint64_t size, std::uint64_t window, StepShuffle order)
-      : Stage(input->spec(), input->ids()),
-        input_(std::move(input)),
-        size_(size),
-        window_(window),
-        order_(order) {}
-
- protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
-    const Scratch::Frame frame(scratch);
-    std::uint64_t* const positions = scratch.array<std::uint64_t>(out.rows);
-    const Turn key = order_.reshuffle ? ask.turn : Turn{};
-    for (std::size_t first = 0; first < out.rows;) {
-      const std::uint64_t window = ask.positions[first] / window_;
-      const std::uint64_t base = window * window_;
-      std::size_t end = first;
-      while (end < out.rows && ask.positions[end] / window_ == window) {
-        positions[end] = ask.positions[end] - base;
-        ++end;
-      }
-      const std::uint64_t size = std::min(window_, size_ - base);
-      Permutation(size, {window_seed(order_.seed, window), key.pass, key.round})
-          .apply({positions + first, end - first});
-      for (; first < end; ++first) positions[first] += base;
-    }
-    return input_->produce({ask.turn, {positions, out.rows}}, out, scratch);
-  }
-
- private:
-  StagePtr input_;
-  std::uint64_t size_;
-  std::uint64_t window_;
-  StepShuffle order_;
-};
-
-class RepeatStage final : public Stage {
- public:
-  RepeatStage(StagePtr input, std::uint64_t size, std::uint64_t rounds)
-      : Stage(input->spec(), input->ids()), size_(size), rounds_(rounds) {
-    inputs_.push_back(std::move(input));
+  RoutedStage(std::vector<StagePtr> inputs, Routing routing, const ElementSpec& spec, IdSpace ids)
+      : Stage(spec, std::move(ids)), inputs_(std::move(inputs)), routing_(std::move(routing)) {}
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
+    (void)for_runs(ask.positions, scratch, route(ask),
+                   [&](const Target& target, std::span<const std::uint64_t> positions,
+                       std::size_t first) -> Result<void> {
+                     inputs_[target.input]->identify({target.turn, positions}, ids + first,
+                                                     scratch);
+                     return {};
+                   });
   }
 
  protected:
+  /// Asks each input for its run of consecutive rows, straight into their place in `out`.
   Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
-    return by_runs(ask, out, scratch, inputs_, [&](std::uint64_t position) {
-      const std::uint64_t round = position / size_;
-      return Target{0, {ask.turn.pass, ask.turn.round * rounds_ + round}, position - round * size_};
-    });
+    return for_runs(
+        ask.positions, scratch, route(ask),
+        [&](const Target& target, std::span<const std::uint64_t> positions, std::size_t first) {
+          return inputs_[target.input]->produce(
+              {target.turn, positions}, cut_rows(out, first, positions.size(), scratch), scratch);
+        });
   }
 
  private:
+  auto route(const Ask& ask) const {
+    return [this, &ask](std::uint64_t position) { return routing_(ask, position); };
+  }
+
   std::vector<StagePtr> inputs_;
-  std::uint64_t size_;
-  std::uint64_t rounds_;
+  Routing routing_;
 };
 
-IdSpace joined(const IdSpace& left, const IdSpace& right) {
-  IdSpace ids = left;
-  ids.parts.insert(ids.parts.end(), right.parts.begin(), right.parts.end());
-  return ids;
+/// A stage that asks its one input for other positions; `Moving` has `void operator()(ask, out)`.
+template <typename Moving>
+class MovedStage final : public Stage {
+ public:
+  MovedStage(StagePtr input, Moving moving)
+      : Stage(input->spec(), input->ids()), input_(std::move(input)), moving_(std::move(moving)) {}
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
+    const Scratch::Frame frame(scratch);
+    input_->identify({ask.turn, moved(ask, scratch)}, ids, scratch);
+  }
+
+ protected:
+  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
+    const Scratch::Frame frame(scratch);
+    return input_->produce({ask.turn, moved(ask, scratch)}, out, scratch);
+  }
+
+ private:
+  std::span<const std::uint64_t> moved(const Ask& ask, Scratch& scratch) const {
+    const std::span positions(scratch.array<std::uint64_t>(ask.positions.size()),
+                              ask.positions.size());
+    moving_(ask, positions);
+    return positions;
+  }
+
+  StagePtr input_;
+  Moving moving_;
+};
+template <typename Moving>
+StagePtr moved_stage(StagePtr input, Moving moving) {
+  return std::make_unique<MovedStage<Moving>>(std::move(input), std::move(moving));
 }
 
-class ConcatenateStage final : public Stage {
- public:
-  ConcatenateStage(StagePtr left, std::uint64_t left_size, StagePtr right, const ElementSpec& spec)
-      : Stage(spec, joined(left->ids(), right->ids())), left_size_(left_size) {
-    inputs_.push_back(std::move(left));
-    inputs_.push_back(std::move(right));
-  }
+using Positions = std::span<std::uint64_t>;
 
- protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
-    return by_runs(ask, out, scratch, inputs_, [&](std::uint64_t position) {
-      return position < left_size_ ? Target{0, ask.turn, position}
-                                   : Target{1, ask.turn, position - left_size_};
-    });
+struct Stride {
+  std::uint64_t first;
+  std::uint64_t stride;
+  void operator()(const Ask& ask, Positions out) const {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = first + stride * ask.positions[i];
   }
-
- private:
-  std::vector<StagePtr> inputs_;
-  std::uint64_t left_size_;
 };
 
-class UnbatchStage final : public Stage {
- public:
-  UnbatchStage(std::vector<StagePtr> leaves, Steps steps, const ElementSpec& spec, IdSpace ids)
-      : Stage(spec, std::move(ids)), inputs_(std::move(leaves)), steps_(std::move(steps)) {}
-
- protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
-    return by_runs(ask, out, scratch, inputs_, [&](std::uint64_t position) {
-      const Place place = steps_.row(ask.turn, position);
-      return Target{place.leaf, place.turn, place.first};
-    });
+struct Shuffle {
+  std::uint64_t size;
+  StepShuffle order;
+  void operator()(const Ask& ask, Positions out) const {
+    std::ranges::copy(ask.positions, out.begin());
+    const Turn key = order.reshuffle ? ask.turn : Turn{};
+    Permutation(size, {order.seed, key.pass, key.round}).apply(out);
   }
-
- private:
-  std::vector<StagePtr> inputs_;
-  Steps steps_;
 };
+
+struct Window {
+  std::uint64_t size;
+  std::uint64_t window;
+  StepShuffle order;
+  void operator()(const Ask& ask, Positions out) const {
+    const Turn key = order.reshuffle ? ask.turn : Turn{};
+    for (std::size_t first = 0; first < out.size();) {
+      const std::uint64_t which = ask.positions[first] / window;
+      const std::uint64_t base = which * window;
+      std::size_t end = first;
+      for (; end < out.size() && ask.positions[end] / window == which; ++end)
+        out[end] = ask.positions[end] - base;
+      Permutation(std::min(window, size - base),
+                  {window_seed(order.seed, which), key.pass, key.round})
+          .apply(out.subspan(first, end - first));
+      for (; first < end; ++first) out[first] += base;
+    }
+  }
+};
+
+struct Select {
+  std::shared_ptr<const Chosen> chosen;
+  void operator()(const Ask& ask, Positions out) const {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = (*chosen)[ask.positions[i]];
+  }
+};
+
+struct Repeat {
+  std::uint64_t size;
+  std::uint64_t rounds;
+  Target operator()(const Ask& ask, std::uint64_t position) const {
+    const std::uint64_t round = position / size;
+    return {0, {ask.turn.pass, ask.turn.round * rounds + round}, position - round * size};
+  }
+};
+
+struct Concatenate {
+  std::uint64_t left_size;
+  Target operator()(const Ask& ask, std::uint64_t position) const {
+    return position < left_size ? Target{0, ask.turn, position}
+                                : Target{1, ask.turn, position - left_size};
+  }
+};
+
+struct Unbatch {
+  Steps steps;
+  Target operator()(const Ask& ask, std::uint64_t position) const {
+    const Place place = steps.row(ask.turn, position);
+    return {place.leaf, place.turn, place.first};
+  }
+};
+
+template <typename Routing>
+StagePtr routed_stage(std::vector<StagePtr> inputs, Routing routing, const ElementSpec& spec) {
+  IdSpace ids;
+  for (const StagePtr& input : inputs)
+    ids.parts.insert(ids.parts.end(), input->ids().parts.begin(), input->ids().parts.end());
+  return std::make_unique<RoutedStage<Routing>>(std::move(inputs), std::move(routing), spec,
+                                                std::move(ids));
+}
 
 /// Tuples of its parts; with `numbered` the first part is the position itself.
 class ZipStage final : public Stage {
  public:
   ZipStage(std::vector<StagePtr> parts, bool numbered, const ElementSpec& spec)
       : Stage(spec, parts.front()->ids()), parts_(std::move(parts)), numbered_(numbered) {}
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
+    parts_.front()->identify(ask, ids, scratch);
+  }
 
  protected:
   Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
@@ -253,36 +257,45 @@ class ZipStage final : public Stage {
   bool numbered_;
 };
 
+std::vector<StagePtr> only(StagePtr input) {
+  std::vector<StagePtr> inputs;
+  inputs.push_back(std::move(input));
+  return inputs;
+}
+
 }  // namespace
 
 StagePtr stride_stage(StagePtr input, std::uint64_t first, std::uint64_t stride) {
-  return std::make_unique<StrideStage>(std::move(input), first, stride);
+  if (first == 0 && stride == 1) return input;
+  return moved_stage(std::move(input), Stride{first, stride});
 }
 StagePtr shuffle_stage(StagePtr input, std::uint64_t size, StepShuffle order) {
-  return std::make_unique<ShuffleStage>(std::move(input), size, order);
+  return moved_stage(std::move(input), Shuffle{size, order});
 }
 StagePtr window_stage(StagePtr input, std::uint64_t size, std::uint64_t window, StepShuffle order) {
-  return std::make_unique<WindowStage>(std::move(input), size, window, order);
+  return moved_stage(std::move(input), Window{size, window, order});
+}
+StagePtr select_stage(StagePtr input, std::shared_ptr<const Chosen> chosen) {
+  return moved_stage(std::move(input), Select{std::move(chosen)});
 }
 StagePtr repeat_stage(StagePtr input, std::uint64_t size, std::uint64_t rounds) {
-  return std::make_unique<RepeatStage>(std::move(input), size, rounds);
+  const ElementSpec spec = input->spec();
+  return routed_stage(only(std::move(input)), Repeat{size, rounds}, spec);
 }
 StagePtr concatenate_stage(StagePtr left, std::uint64_t left_size, StagePtr right,
                            const ElementSpec& spec) {
-  return std::make_unique<ConcatenateStage>(std::move(left), left_size, std::move(right), spec);
+  std::vector<StagePtr> inputs = only(std::move(left));
+  inputs.push_back(std::move(right));
+  return routed_stage(std::move(inputs), Concatenate{left_size}, spec);
 }
 StagePtr zip_stage(std::vector<StagePtr> parts, const ElementSpec& spec) {
   return std::make_unique<ZipStage>(std::move(parts), false, spec);
 }
 StagePtr enumerate_stage(StagePtr input, const ElementSpec& spec) {
-  std::vector<StagePtr> parts;
-  parts.push_back(std::move(input));
-  return std::make_unique<ZipStage>(std::move(parts), true, spec);
+  return std::make_unique<ZipStage>(only(std::move(input)), true, spec);
 }
 StagePtr unbatch_stage(std::vector<StagePtr> leaves, Steps steps, const ElementSpec& spec) {
-  IdSpace ids;
-  for (const StagePtr& leaf : leaves) ids = joined(ids, leaf->ids());
-  return std::make_unique<UnbatchStage>(std::move(leaves), std::move(steps), spec, std::move(ids));
+  return routed_stage(std::move(leaves), Unbatch{std::move(steps)}, spec);
 }
 
 }  // namespace penstock

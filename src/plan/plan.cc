@@ -54,6 +54,9 @@ Plan::Plan(const Dataset& dataset, const PlanOptions& options) {
   if (!dataset.batched())
     throw ConfigError("a plan needs batches, these elements are single samples", {},
                       "add .batch(n); for single samples .batch(1)");
+  if (is_unresolved(*dataset.node()))
+    throw ConfigError("a plan needs to know how many samples a select() or split() found", {},
+                      "plan dataset.resolve(); a Loader does that by itself");
   check_shares(options.shares);
   const bool draw = wants_drawn_seed(*dataset.node()) && !options.drawn_seed;
   const std::uint64_t seed = draw ? draw_seed() : options.drawn_seed.value_or(0);

@@ -116,6 +116,8 @@ StagePtr Compiler::samples(const Node& node, std::uint64_t first_id) {
   const Cardinality& input_size = node.input().size;
   if (const auto* map = node.as<MapVerb>())
     return map_stage(std::move(input), map->op, node.spec, place_of(*map));
+  if (const auto* select = node.as<SelectVerb>())
+    return select_stage(std::move(input), select->chosen);
   if (const auto* shuffle = node.as<ShuffleVerb>(); shuffle && shuffle->options.window)
     return window_stage(std::move(input), input_size.is_endless() ? kEndless : input_size.count(),
                         *shuffle->options.window, order_of(*shuffle));

@@ -46,6 +46,10 @@ struct Arguments {
   Json operator()(const TakeWhileVerb& verb) const {
     return {{"name", named("take_while", verb.op->name())}, {"seed", verb.seed}};
   }
+  Json operator()(const SelectVerb& verb) const {
+    if (!verb.op) return {{"fraction", verb.fraction}, {"seed", verb.seed}, {"rest", verb.rest}};
+    return {{"name", named("select", verb.op->name())}, {"seed", verb.seed}};
+  }
   Json operator()(const ExpandVerb& verb) const { return {{"name", named(verb.word, verb.name)}}; }
   Json operator()(const BatchVerb& verb) const {
     Json args{{"size", verb.size}};
@@ -118,6 +122,7 @@ struct Having {
     if (const auto* map = node.as<MapVerb>()) collect(map->op);
     if (const auto* filter = node.as<FilterVerb>()) collect(filter->op);
     if (const auto* until = node.as<TakeWhileVerb>()) collect(until->op);
+    if (const auto* select = node.as<SelectVerb>(); select && select->op) collect(select->op);
   }
   void collect(const std::shared_ptr<const Op>& op) {
     if (!op->name().empty()) functions[op->name()] = op;
@@ -219,6 +224,16 @@ class Builder {
     if (word == "filter")
       return add_filter(input, {function(args), seed(), args.at("mask").get<bool>()});
     if (word == "take_while") return add_take_while(input, {function(args), seed()});
+    if (word == "select") {
+      SelectVerb select;
+      select.op = function(args);
+      select.seed = seed();
+      return add_select(input, std::move(select));
+    }
+    if (word == "split") {
+      const auto parts = input.split(args.at("fraction").get<double>(), seed());
+      return args.at("rest").get<bool>() ? parts.second : parts.first;
+    }
     if (word == "flat_map" || word == "interleave") return expand(input, args);
     return map(input, word, args);
   }
@@ -275,7 +290,7 @@ Plan Plan::parse(const std::string& text, const std::vector<Dataset>& having) {
   for (const Dataset& dataset : having) have.collect(*dataset.node());
   try {
     const Json fields = fields_of(text);
-    const Dataset dataset = Builder(have).build(fields.at("nodes"));
+    const Dataset dataset = Builder(have).build(fields.at("nodes")).resolve();
     PlanOptions options;
     const auto shares = fields.at("shares").get<std::vector<std::uint32_t>>();
     options.shares = {shares.at(0), shares.at(1), shares.at(2)};

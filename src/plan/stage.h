@@ -42,6 +42,9 @@ class Stage {
   /// Writes the rows to `out`, whether that is typed or still holds whole samples.
   Result<void> produce(const Ask& ask, const BlockView& out, Scratch& scratch) const;
 
+  /// The ids of the rows, without computing them.
+  virtual void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const = 0;
+
   /// Spec of the rows; unknown where only running shows it.
   [[nodiscard]] const ElementSpec& spec() const { return spec_; }
   [[nodiscard]] const IdSpace& ids() const { return ids_; }

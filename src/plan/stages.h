@@ -7,6 +7,7 @@
 
 #include "base/random_key.h"
 #include "op/op.h"
+#include "order/chosen.h"
 #include "plan/stage.h"
 #include "sample/row_store.h"
 #include "source/source.h"
@@ -36,6 +37,8 @@ StagePtr stride_stage(StagePtr input, std::uint64_t first, std::uint64_t stride)
 StagePtr shuffle_stage(StagePtr input, std::uint64_t size, StepShuffle order);
 /// Windows of `window` elements, each permuted in itself; `size` or kEndless.
 StagePtr window_stage(StagePtr input, std::uint64_t size, std::uint64_t window, StepShuffle order);
+/// The elements that were chosen.
+StagePtr select_stage(StagePtr input, std::shared_ptr<const Chosen> chosen);
 /// Rounds of `size` elements each; `rounds` as in Turn (kEndlessRounds for ever).
 StagePtr repeat_stage(StagePtr input, std::uint64_t size, std::uint64_t rounds);
 StagePtr concatenate_stage(StagePtr left, std::uint64_t left_size, StagePtr right,

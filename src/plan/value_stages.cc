@@ -19,6 +19,9 @@ class SourceStage final : public Stage {
         source_(std::move(source)),
         title_(source_->describe()),
         first_id_(place.first_id) {}
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch&) const override {
+    for (std::size_t i = 0; i < ask.positions.size(); ++i) ids[i] = first_id_ + ask.positions[i];
+  }
 
  protected:
   Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
@@ -60,6 +63,10 @@ class SourceStage final : public Stage {
 class PulledStage final : public Stage {
  public:
   PulledStage(const ElementSpec& spec, IdSpace ids) : Stage(spec, std::move(ids)) {}
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch&) const override {
+    for (std::size_t i = 0; i < ask.positions.size(); ++i)
+      ids[i] = ask.pulled->identity.sample_id[ask.positions[i]];
+  }
 
  protected:
   Result<void> run(const Ask& ask, const BlockView& out, Scratch&) const override {
@@ -108,6 +115,9 @@ class MapStage final : public Stage {
         input_(std::move(input)),
         op_(std::move(op)),
         place_(std::move(place)) {}
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
+    input_->identify(ask, ids, scratch);
+  }
 
  protected:
   Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
@@ -168,6 +178,9 @@ class CacheStage final : public Stage {
         input_(std::move(input)),
         store_(std::move(store)),
         rounds_(rounds) {}
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
+    input_->identify({{0, 0}, ask.positions}, ids, scratch);
+  }
 
  protected:
   Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {

@@ -17,8 +17,9 @@ struct Fixture {
         pool(std::make_shared<Pool>(threads)) {
     RunSettings settings;
     settings.threads = threads;
-    run =
-        std::make_shared<PassRun>(plan, layout, ring, RunStart{0, 0, plan->geometry, {}}, settings);
+    settings.mold.rows_max = 16;
+    run = std::make_shared<PassRun>(plan, Mold{layout, ring}, RunStart{0, 0, plan->geometry, {}},
+                                    settings);
     PassRun::start(run, *pool);
   }
   ~Fixture() { run->stop(pool.get()); }

@@ -1,0 +1,143 @@
+// What must be looked at before there is a plan: which samples a select or a split keeps.
+// tested in src/feed/select_test.cc
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/mix.h"
+#include "base/mutex.h"
+#include "base/pool.h"
+#include "base/report.h"
+#include "graph/node.h"
+#include "plan/program.h"
+#include "plan/stages.h"
+#include "sample/rows.h"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kAtOnce = 1024;  // a multiple of a word, so that threads share none
+
+/// A predicate over all samples, some at a time on each thread of the pool.
+class Search final : public Work {
+ public:
+  Search(StagePtr predicate, std::uint64_t size)
+      : predicate_(std::move(predicate)), size_(size), words_((size + 63) / 64, 0) {}
+
+  bool run_one() override {
+    const std::uint64_t first = next_.fetch_add(kAtOnce);
+    if (first >= size_) return false;
+    const std::uint64_t rows = std::min(kAtOnce, size_ - first);
+    auto done = look(first, rows);
+    Lock lock(mutex_);
+    if (!done) {
+      done.failure().row += first;
+      if (!failure_ || done.failure().row < failure_->row) failure_ = std::move(done.failure());
+      next_ = size_;
+    }
+    done_ += rows;
+    if (done_ == size_ || failure_) finished_.notify_all();
+    return true;
+  }
+
+  /// Waits until all was looked at.
+  std::vector<std::uint64_t> result(const std::shared_ptr<Search>& self) {
+    const auto pool = Pool::shared();
+    pool->attach(self, pool->threads());
+    pool->wake();
+    wait();
+    pool->detach(*this);
+    Lock lock(mutex_);
+    if (failure_) failure_->raise();
+    return std::move(words_);
+  }
+
+ private:
+  void wait() {
+    Nanoseconds report_after = std::chrono::seconds(30);
+    const Nanoseconds began = Clock::real().now();
+    Lock lock(mutex_);
+    while (done_ < size_ && !failure_) {
+      finished_.wait_for(mutex_, std::chrono::milliseconds(50));
+      const Nanoseconds waited = Clock::real().now() - began;
+      if (waited < report_after) continue;
+      report_after = 2 * waited;
+      report(fmt::format("select: looked at {} of {} samples in {:.0f} s", done_, size_,
+                         std::chrono::duration<double>(waited).count()));
+    }
+  }
+
+  Result<void> look(std::uint64_t first, std::uint64_t rows) {
+    thread_local Scratch scratch;
+    const Scratch::Frame frame(scratch);
+    const ScratchBlock verdict(predicate_->spec(), rows, scratch);
+    std::uint64_t* const positions = scratch.array<std::uint64_t>(rows);
+    for (std::uint64_t i = 0; i < rows; ++i) positions[i] = first + i;
+    auto done = predicate_->produce({{0, 0}, {positions, rows}}, verdict.view(), scratch);
+    if (!done) return done;
+    const auto* const keep = reinterpret_cast<const std::uint8_t*>(verdict.view().columns[0].data);
+    for (std::uint64_t i = 0; i < rows; ++i)
+      if (keep[i] != 0) words_[(first + i) / 64] |= 1ULL << ((first + i) % 64);
+    return {};
+  }
+
+  const StagePtr predicate_;
+  const std::uint64_t size_;
+  std::vector<std::uint64_t> words_;  // each thread writes its own
+  std::atomic<std::uint64_t> next_{0};
+  Mutex mutex_;
+  Condition finished_;
+  std::uint64_t done_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  std::optional<Failure> failure_ PENSTOCK_GUARDED_BY(mutex_);
+};
+
+/// Part of a split, from the keys alone.
+std::vector<std::uint64_t> by_key(const Stage& samples, std::uint64_t size,
+                                  const SelectVerb& split) {
+  Scratch scratch;
+  std::vector<std::uint64_t> words((size + 63) / 64, 0);
+  std::vector<std::uint64_t> positions(kAtOnce);
+  std::vector<std::uint64_t> ids(kAtOnce);
+  for (std::uint64_t first = 0; first < size; first += kAtOnce) {
+    const std::uint64_t rows = std::min(kAtOnce, size - first);
+    for (std::uint64_t i = 0; i < rows; ++i) positions[i] = first + i;
+    samples.identify({{0, 0}, {positions.data(), rows}}, ids.data(), scratch);
+    for (std::uint64_t i = 0; i < rows; ++i) {
+      const SampleKey key = samples.ids().key(ids[i]);
+      const std::uint64_t draw = combine(combine(mix(split.seed), key.source), key.number);
+      const bool first_part = static_cast<double>(draw >> 11) * 0x1.0p-53 < split.fraction;
+      if (first_part != split.rest) words[(first + i) / 64] |= 1ULL << ((first + i) % 64);
+    }
+  }
+  return words;
+}
+
+std::shared_ptr<const Chosen> find(const Dataset& input, const SelectVerb& verb) {
+  const std::uint64_t size = input.cardinality().count();
+  StagePtr samples = compile_samples(*input.node(), {});
+  if (!verb.op) return std::make_shared<Chosen>(size, by_key(*samples, size, verb));
+  const std::string title = fmt::format("select{}", verb.op->describe().substr(3));
+  const auto search = std::make_shared<Search>(
+      map_stage(std::move(samples), verb.op, ElementSpec::single(Dtype::boolean),
+                {title, verb.seed, 0}),
+      size);
+  return std::make_shared<Chosen>(size, search->result(search));
+}
+
+}  // namespace
+
+Dataset Dataset::resolve() const {
+  if (!is_unresolved(*node_)) return *this;
+  std::vector<Dataset> inputs;
+  for (const NodePtr& input : node_->inputs) inputs.push_back(Dataset(input).resolve());
+  const auto* select = node_->as<SelectVerb>();
+  if (select == nullptr || select->chosen) return reapply(*node_, inputs);
+  SelectVerb resolved = *select;
+  resolved.chosen = select->cell->get([&] { return find(inputs.front(), *select); });
+  return add_select(inputs.front(), std::move(resolved));
+}
+
+}  // namespace penstock
