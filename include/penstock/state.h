@@ -35,6 +35,7 @@ struct State {
     std::vector<std::uint64_t> numbers;  // of its parts, in their order
     std::vector<std::string> texts;      // cursors of generators
     std::string next;                    // digest of the element that must come next, if known
+    std::uint64_t batch = 0;             // the batch size for which it is next
     bool operator==(const Stream&) const = default;
   };
   std::optional<Stream> stream;

@@ -286,6 +286,7 @@ State::Stream stream_state(const StreamPlace& place) {
     stream.texts = place.anchor->texts;
   }
   stream.next = place.next;
+  stream.batch = place.batch;
   std::size_t bytes = stream.numbers.size() * sizeof(std::uint64_t);
   for (const std::string& text : stream.texts) bytes += text.size();
   if (bytes > kBytesMax)
@@ -357,7 +358,7 @@ void Iterator::Impl::restore(const State& state) {
     StreamPlace place;
     if (state.stream)
       place = {Anchor{state.stream->numbers, state.stream->texts}, state.position,
-               state.stream->next};
+               state.stream->next, state.stream->batch};
     return go_to(state.epoch, state.step, fresh, std::move(place));
   }
   if (!fresh.elastic()) {

@@ -91,6 +91,7 @@ State::Stream stream_in(const Json& fields) {
   for (const std::string& text : field<std::vector<std::string>>(fields, "texts"))
     stream.texts.push_back(bytes_of(text));
   stream.next = field<std::string>(fields, "next");
+  stream.batch = number(fields, "batch");
   return stream;
 }
 
@@ -112,7 +113,10 @@ std::string State::to_json() const {
   if (stream) {
     Json texts = Json::array();
     for (const std::string& text : stream->texts) texts.push_back(hex_of(text));
-    fields["stream"] = {{"numbers", stream->numbers}, {"texts", texts}, {"next", stream->next}};
+    fields["stream"] = {{"numbers", stream->numbers},
+                        {"texts", texts},
+                        {"next", stream->next},
+                        {"batch", stream->batch}};
   }
   fields["check"] = check_of(fields);
   return fields.dump();

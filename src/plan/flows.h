@@ -66,6 +66,9 @@ struct BatchShape {
   bool drop = false;
 };
 StepFlowPtr batch_flow(FlowPtr input, BatchShape shape);
+/// The steps of indexed data; `leaves[i]` makes the rows of batch node i, which is leaf
+/// `first_leaf + i` of the stream.
+StepFlowPtr indexed_steps_flow(std::vector<StagePtr> leaves, Steps steps, std::uint32_t first_leaf);
 StepFlowPtr take_steps_flow(StepFlowPtr input, std::uint64_t count);
 StepFlowPtr skip_steps_flow(StepFlowPtr input, std::uint64_t count);
 StepFlowPtr shard_steps_flow(StepFlowPtr input, std::uint64_t count, std::uint64_t index);

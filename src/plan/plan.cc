@@ -91,8 +91,12 @@ std::optional<Cardinality> Plan::samples() const {
 }
 
 std::uint64_t Plan::batch_samples() const {
+  return batch_samples_of(*data_);
+}
+
+std::uint64_t batch_samples_of(const PlanData& plan) {
   std::uint64_t largest = 0;
-  const auto shape = steps_of(*data_->dataset.node(), data_->options.tail, data_->drawn_seed);
+  const auto shape = steps_of(*plan.dataset.node(), plan.options.tail, plan.drawn_seed);
   for (const Node* leaf : shape.leaves) largest = std::max(largest, leaf->as<BatchVerb>()->size);
   return largest;
 }

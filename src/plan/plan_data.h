@@ -24,6 +24,9 @@ struct PlanData {
   Geometry geometry;  // of a pass that is not resumed
 };
 
+/// The largest global batch.
+std::uint64_t batch_samples_of(const PlanData& plan);
+
 /// Hints and limits that with_options and prefetch set; the outermost wins.
 struct Wishes {
   std::string name;

@@ -116,8 +116,10 @@ StagePtr Compiler::samples(const Node& node, std::uint64_t first_id) {
   const Cardinality& input_size = node.input().size;
   if (const auto* map = node.as<MapVerb>())
     return map_stage(std::move(input), map->op, node.spec, place_of(*map));
-  if (const auto* select = node.as<SelectVerb>())
+  if (const auto* select = node.as<SelectVerb>()) {
+    if (select->op) place_of(*select->op, select->seed, "");
     return select_stage(std::move(input), select->chosen);
+  }
   if (const auto* shuffle = node.as<ShuffleVerb>(); shuffle && shuffle->options.window)
     return window_stage(std::move(input), input_size.is_endless() ? kEndless : input_size.count(),
                         *shuffle->options.window, order_of(*shuffle));
@@ -293,6 +295,16 @@ FlowPtr Compiler::sequence(const Node& node, std::uint64_t first_id,
 StepFlowPtr Compiler::step_flow(const Node& node, std::uint64_t first_id, std::optional<Tail> tail,
                                 std::vector<Chain>& chains) {
   const std::size_t first = chains.size();
+  if (!node.stream) {
+    std::vector<StagePtr> leaves;
+    for (Chain& chain : this->steps(node, first_id)) {
+      chains.push_back(
+          {pulled_stage(chain.samples->spec(), chain.samples->ids()), std::move(chain.whole)});
+      leaves.push_back(std::move(chain.samples));
+    }
+    return indexed_steps_flow(std::move(leaves), steps_of(node, tail, options_.drawn_seed).steps,
+                              static_cast<std::uint32_t>(first));
+  }
   if (const auto* batch = node.as<BatchVerb>()) {
     std::vector<Deferred> deferred;
     FlowPtr input = sequence(node.input(), first_id, deferred);

@@ -145,11 +145,17 @@ class TakeWhileCursor final : public Cursor {
       const BlockView rows = cut_rows(out, kept, *got, pulling.scratch);
       auto* const keep = pulling.scratch.array<std::uint8_t>(*got);
       auto* const failed = pulling.scratch.array<std::uint8_t>(*got);
-      auto done = judge(*predicate_, turn_, rows, keep, failed, pulling);
-      if (!done) return std::move(done.failure());
+      // What lies behind the end is nobody's failure, so failures wait until the end is known.
+      RowFailures found;
+      Pulling alone{pulling.scratch, pulling.failures != nullptr ? &found : nullptr, nullptr};
+      auto done = judge(*predicate_, turn_, rows, keep, failed, alone);
       // One that could not be asked is left out; the first that does not pass ends it.
       std::size_t end = 0;
-      while (end < *got && (keep[end] != 0 || failed[end] != 0)) ++end;
+      const std::size_t judged = done ? *got : done.failure().row;
+      while (end < judged && (keep[end] != 0 || failed[end] != 0)) ++end;
+      if (!done && end == judged) return std::move(done.failure());
+      for (Failure& failure : found.take())
+        if (failure.row < end) pulling.failures->add(std::move(failure));
       ended_ = ended_ || end < *got;
       kept += keep_rows(cut_rows(rows, 0, end, pulling.scratch), {keep, end});
     }

@@ -146,77 +146,74 @@ class IndexedCursor final : public Cursor {
 
   Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
     std::size_t made = 0;
-    while (made < out.rows) {
-      if (ready_at_ < ready_) {
-        const std::size_t rows = std::min(out.rows - made, ready_ - ready_at_);
-        copy_rows(buffer_->rows(0, ready_), ready_at_, out, made, rows);
+    while (made < out.rows && position_ < flow_.size_) {
+      if (position_ >= ahead_first_ && position_ < ahead_end_) {
+        const std::size_t rows = std::min(out.rows - made, ahead_end_ - position_);
+        copy_rows(ahead_->rows(0, ahead_end_ - ahead_first_), position_ - ahead_first_, out, made,
+                  rows);
         made += rows;
-        ready_at_ += rows;
+        position_ += rows;
         continue;
       }
-      const std::uint64_t left = flow_.size_ == kEndless ? kEndless : flow_.size_ - position_;
-      if (left == 0) break;
-      if (ahead_ > out.rows - made && pulling.gang != nullptr) {
-        auto filled = fill(std::min<std::uint64_t>(ahead_, left), pulling);
-        if (!filled) return std::move(filled.failure());
+      const std::uint64_t left = flow_.size_ - position_;
+      const std::size_t wanted = std::min<std::uint64_t>(out.rows - made, left);
+      if (costly_ && pulling.gang != nullptr && wanted < kAhead && position_ >= plain_until_ &&
+          look_ahead(std::min<std::uint64_t>(kAhead, left), pulling))
         continue;
-      }
       const Scratch::Frame frame(pulling.scratch);
-      const BlockView part =
-          cut_rows(out, made, std::min<std::uint64_t>(out.rows - made, left), pulling.scratch);
-      auto kept = make(part, pulling);
+      auto kept = make(cut_rows(out, made, wanted, pulling.scratch), pulling);
       if (!kept) return kept;
+      position_ += wanted;
       made += *kept;
     }
     return made;
   }
 
-  void save(Anchor& anchor) override {
-    // Rows that failed are gone from the buffer, so their number is kept beside it.
-    anchor.numbers.push_back(ready_at_ < ready_ ? buffered_from_ : position_);
-    anchor.numbers.push_back(ready_at_ < ready_ ? ready_at_ : 0);
-  }
-  Result<void> restore(AnchorReader& anchor, Pulling& pulling) override {
+  void save(Anchor& anchor) override { anchor.numbers.push_back(position_); }
+  Result<void> restore(AnchorReader& anchor, Pulling&) override {
     position_ = anchor.number();
-    const std::uint64_t passed = anchor.number();
-    auto skipped = skip_rows(*this, flow_.spec(), passed, pulling);
-    if (!skipped) return std::move(skipped.failure());
     return {};
   }
 
  private:
-  Result<void> fill(std::size_t rows, Pulling& pulling) {
-    if (!buffer_) buffer_ = std::make_unique<RowBuffer>(flow_.spec());
-    buffer_->reserve(rows);
-    buffered_from_ = position_;
-    auto kept = make(buffer_->rows(0, rows), pulling);
-    if (!kept) return std::move(kept.failure());
-    ready_ = *kept;
-    ready_at_ = 0;
-    return {};
+  static constexpr std::size_t kAhead = 64;
+
+  /// False where one of them cannot be made: that is told when its turn comes.
+  bool look_ahead(std::size_t rows, Pulling& pulling) {
+    if (!ahead_) ahead_ = std::make_unique<RowBuffer>(flow_.spec());
+    ahead_->reserve(rows);
+    RowFailures untold;
+    Pulling quiet = pulling;
+    if (pulling.failures != nullptr) quiet.failures = &untold;
+    const auto kept = make(ahead_->rows(0, rows), quiet);
+    if (!kept || *kept < rows) {
+      plain_until_ = position_ + rows;
+      return false;
+    }
+    ahead_first_ = position_;
+    ahead_end_ = position_ + rows;
+    return true;
   }
 
-  /// The next part.rows positions; returns how many rows came out.
+  /// The rows from the position on; returns how many could be made.
   Result<std::size_t> make(const BlockView& part, Pulling& pulling) {
     const Nanoseconds began = Clock::real().now();
     auto kept = run_stage(*flow_.stage_, {turn_, position_, nullptr}, part, pulling);
-    position_ += part.rows;
     // From 20 us a row on it pays to give several threads something to do.
     constexpr std::int64_t kCostly = 20'000;
-    constexpr std::size_t kAhead = 64;
     const auto took = (Clock::real().now() - began).count();
-    ahead_ = took / static_cast<std::int64_t>(part.rows) >= kCostly ? kAhead : 0;
+    costly_ = took / static_cast<std::int64_t>(part.rows) >= kCostly;
     return kept;
   }
 
   const IndexedFlow& flow_;
   const Turn turn_;
   std::uint64_t position_ = 0;
-  std::size_t ahead_ = 0;
-  std::unique_ptr<RowBuffer> buffer_;
-  std::uint64_t buffered_from_ = 0;
-  std::size_t ready_ = 0;
-  std::size_t ready_at_ = 0;
+  bool costly_ = false;
+  std::unique_ptr<RowBuffer> ahead_;
+  std::uint64_t ahead_first_ = 0;  // positions in the buffer
+  std::uint64_t ahead_end_ = 0;
+  std::uint64_t plain_until_ = 0;
 };
 
 CursorPtr IndexedFlow::open(Turn turn) const {

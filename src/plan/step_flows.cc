@@ -65,6 +65,55 @@ StepCursorPtr BatchFlow::open(Turn turn) const {
   return std::make_unique<BatchCursor>(*this, turn);
 }
 
+class IndexedStepsFlow final : public StepFlow {
+ public:
+  IndexedStepsFlow(std::vector<StagePtr> leaves, Steps steps, std::uint32_t first_leaf)
+      : leaves_(std::move(leaves)), steps_(std::move(steps)), first_leaf_(first_leaf) {}
+  [[nodiscard]] StepCursorPtr open(Turn turn) const override;
+
+  const std::vector<StagePtr> leaves_;
+  const Steps steps_;
+  const std::uint32_t first_leaf_;
+};
+
+class IndexedStepsCursor final : public StepCursor {
+ public:
+  IndexedStepsCursor(const IndexedStepsFlow& flow, Turn turn) : flow_(flow), turn_(turn) {}
+
+  Result<bool> pull(PulledStep& step, Pulling& pulling) override {
+    while (step_ < flow_.steps_.count()) {
+      const Place place = flow_.steps_.step(turn_, step_++);
+      const Stage& stage = *flow_.leaves_[place.leaf];
+      if (!step.buffer || &step.buffer->spec() != &stage.spec())
+        step.buffer = std::make_unique<RowBuffer>(stage.spec());
+      step.buffer->reserve(place.count);
+      auto kept = run_stage(stage, {place.turn, place.first, nullptr},
+                            step.buffer->rows(0, place.count), pulling);
+      if (!kept) return std::move(kept.failure());
+      if (*kept == 0) continue;
+      step.leaf = flow_.first_leaf_ + place.leaf;
+      step.pass = turn_.pass;
+      step.rows = *kept;
+      return true;
+    }
+    return false;
+  }
+  void save(Anchor& anchor) override { anchor.numbers.push_back(step_); }
+  Result<void> restore(AnchorReader& anchor, Pulling&) override {
+    step_ = anchor.number();
+    return {};
+  }
+
+ private:
+  const IndexedStepsFlow& flow_;
+  const Turn turn_;
+  std::uint64_t step_ = 0;
+};
+
+StepCursorPtr IndexedStepsFlow::open(Turn turn) const {
+  return std::make_unique<IndexedStepsCursor>(*this, turn);
+}
+
 /// Every `stride`-th step from `first` on, `count` at most.
 struct StepSlice {
   std::uint64_t first = 0;
@@ -276,6 +325,10 @@ StepFlowPtr slice(StepFlowPtr input, StepSlice wanted) {
 
 StepFlowPtr batch_flow(FlowPtr input, BatchShape shape) {
   return std::make_unique<BatchFlow>(std::move(input), shape);
+}
+StepFlowPtr indexed_steps_flow(std::vector<StagePtr> leaves, Steps steps,
+                               std::uint32_t first_leaf) {
+  return std::make_unique<IndexedStepsFlow>(std::move(leaves), std::move(steps), first_leaf);
 }
 StepFlowPtr take_steps_flow(StepFlowPtr input, std::uint64_t count) {
   return slice(std::move(input), {0, 1, count});

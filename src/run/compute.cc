@@ -3,11 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
+#include "plan/failures.h"
 #include "sample/rows.h"
 
 namespace penstock {
@@ -44,9 +47,21 @@ Result<void> take_apart(const Sample& made, const BlockView& out) {
   return {};
 }
 
-Result<void> apply(const WholeOp& step, const BlockView& in, const BlockView& out) {
+/// Row-wise ops leave out rows that cannot be made where policy says so; a function of the whole
+/// batch fails for all of it.
+Result<void> apply(const WholeOp& step, const IdSpace& ids, const BlockView& in,
+                   const BlockView& out, Scratch& scratch) {
   Result<void> done;
-  if (step.op->row_wise() || !step.op->takes_samples()) {
+  if (step.op->row_wise()) {
+    return for_good_rows(out, ids, [&](std::size_t first, std::size_t rows) {
+      const Scratch::Frame frame(scratch);
+      auto part =
+          step.op->run(cut_rows(in, first, rows, scratch), cut_rows(out, first, rows, scratch), {});
+      if (!part) part.failure().where.op = step.title;
+      return part;
+    });
+  }
+  if (!step.op->takes_samples()) {
     done = step.op->run(in, out, {});
   } else {
     auto made = step.op->run_sample(whole_sample(in), {}, 0);
@@ -81,26 +96,39 @@ Result<void> compute_rows(const Program& program, const Place& place, std::uint6
 
 namespace {
 
-/// The rows that did not fail, one after the other; `rows` says which they are.
-std::unique_ptr<ScratchBlock> only_good(const BlockView& block, std::vector<std::size_t>& rows,
-                                        Scratch& scratch) {
-  for (std::size_t row = 0; row < block.rows; ++row)
-    if (block.identity.failed == nullptr || block.identity.failed[row] == 0) rows.push_back(row);
-  auto good = std::make_unique<ScratchBlock>(*block.spec, rows.size(), scratch);
-  for (std::size_t i = 0; i < rows.size(); ++i) copy_rows(block, rows[i], good->view(), i, 1);
-  return good;
+bool any_failed(const BlockView& block) {
+  const std::uint8_t* const failed = block.identity.failed;
+  return failed != nullptr &&
+         std::any_of(failed, failed + block.rows, [](std::uint8_t flag) { return flag != 0; });
 }
 
-/// The step's identity, with flags where the destinations have some.
-Identity step_identity(std::size_t rows, std::span<const Destination> destinations,
-                       Scratch& scratch) {
+/// Numbers of its own for `rows` rows, with flags where `like` has some.
+Identity new_identity(std::size_t rows, const Identity& like, Scratch& scratch) {
   Identity identity{scratch.array<std::uint64_t>(rows), scratch.array<std::uint64_t>(rows)};
-  if (!destinations.empty() && destinations.front().rows->identity.failed != nullptr) {
+  if (like.failed != nullptr) {
     identity.failed = scratch.array<std::uint8_t>(rows);
     std::fill_n(identity.failed, rows, std::uint8_t{0});
-    identity.failures = destinations.front().rows->identity.failures;
+    identity.failures = like.failures;
   }
   return identity;
+}
+
+/// The rows that did not fail, one after the other; `rows` says which of the step they are.
+std::unique_ptr<ScratchBlock> only_good(const BlockView& block, std::vector<std::size_t>& rows,
+                                        Scratch& scratch) {
+  std::vector<std::size_t> good_rows;
+  for (std::size_t row = 0; row < block.rows; ++row)
+    if (block.identity.failed == nullptr || block.identity.failed[row] == 0)
+      good_rows.push_back(row);
+  auto good =
+      std::make_unique<ScratchBlock>(*block.spec, good_rows.size(), scratch,
+                                     new_identity(good_rows.size(), block.identity, scratch));
+  for (std::size_t i = 0; i < good_rows.size(); ++i) {
+    copy_rows(block, good_rows[i], good->view(), i, 1);
+    good_rows[i] = rows[good_rows[i]];
+  }
+  rows = std::move(good_rows);
+  return good;
 }
 
 }  // namespace
@@ -110,19 +138,25 @@ Result<void> compute_step(const Program& program, const Place& place,
                           const BlockView* pulled) {
   const Scratch::Frame frame(scratch);
   const Chain& chain = program.chains[place.leaf];
-  const Identity identity = step_identity(place.count, destinations, scratch);
-  const ScratchBlock all(chain.samples->spec(), place.count, scratch, identity);
+  const Identity identity = new_identity(
+      place.count, destinations.empty() ? Identity{} : destinations.front().rows->identity,
+      scratch);
+  auto block =
+      std::make_unique<ScratchBlock>(chain.samples->spec(), place.count, scratch, identity);
   const std::uint64_t* const positions = consecutive(place.first, place.count, scratch);
-  auto done =
-      chain.samples->produce({place.turn, {positions, place.count}, pulled}, all.view(), scratch);
+  auto done = chain.samples->produce({place.turn, {positions, place.count}, pulled}, block->view(),
+                                     scratch);
   if (!done) return done;
-  std::vector<std::size_t> good_rows;
-  auto block = only_good(all.view(), good_rows, scratch);
+  std::vector<std::size_t> good_rows(place.count);
+  std::iota(good_rows.begin(), good_rows.end(), std::size_t{0});
+  if (any_failed(block->view())) block = only_good(block->view(), good_rows, scratch);
   for (const WholeOp& step : chain.whole) {
     auto next = std::make_unique<ScratchBlock>(step.spec, good_rows.size(), scratch,
                                                block->view().identity);
-    if (done = apply(step, block->view(), next->view()); !done) return done;
-    block = std::move(next);
+    done = apply(step, chain.samples->ids(), block->view(), next->view(), scratch);
+    if (!done) return done;
+    block =
+        any_failed(next->view()) ? only_good(next->view(), good_rows, scratch) : std::move(next);
   }
   for (const Destination& destination : destinations) {
     const BlockView& out = *destination.rows;

@@ -510,6 +510,7 @@ StreamPlace PassRun::stream_place() {
     Lock lock(mutex_);
     if (!flying_.empty()) next = flying_.front().get();
   }
+  place.batch = batch_samples_of(*plan_);
   if (next != nullptr && next->pulled_rows.rows > 0) place.next = row_digest(next->pulled_rows, 0);
   return place;
 }
@@ -557,7 +558,7 @@ StepBatches PassRun::deliver(Flying& flying) {
     }
   }
   if (settings_.ledger != nullptr) write_ledger(flying.step, flying.failures.take());
-  if (stream_) reached_ = {std::move(flying.after), flying.position + flying.place.count, {}};
+  if (stream_) reached_ = {std::move(flying.after), flying.position + flying.place.count, {}, 0};
   const auto now = count_of(clock_.now());
   trace::record({trace::Kind::delivered, trace_run_, static_cast<std::uint32_t>(flying.rows_here),
                  flying.step, now, now});

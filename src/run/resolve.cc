@@ -115,6 +115,16 @@ std::vector<std::uint64_t> by_key(const Stage& samples, std::uint64_t size,
   return words;
 }
 
+/// A select looks at its input as at a dataset of its own, wherever it is used.
+std::uint64_t random_ops(const Node& node) {
+  std::uint64_t count = 0;
+  for (const NodePtr& input : node.inputs) count += random_ops(*input);
+  const auto is_random = [](const auto* verb) { return verb && verb->op && verb->op->random(); };
+  const bool random = is_random(node.as<MapVerb>()) || is_random(node.as<FilterVerb>()) ||
+                      is_random(node.as<SelectVerb>());
+  return count + (random ? 1 : 0);
+}
+
 std::shared_ptr<const Chosen> find(const Dataset& input, const SelectVerb& verb) {
   const std::uint64_t size = input.cardinality().count();
   StagePtr samples = compile_samples(*input.node(), {});
@@ -122,7 +132,7 @@ std::shared_ptr<const Chosen> find(const Dataset& input, const SelectVerb& verb)
   const std::string title = fmt::format("select{}", verb.op->describe().substr(3));
   const auto search = std::make_shared<Search>(
       map_stage(std::move(samples), verb.op, ElementSpec::single(Dtype::boolean),
-                {title, verb.seed, 0}),
+                {title, verb.seed, random_ops(*input.node())}),
       size);
   return std::make_shared<Chosen>(size, search->result(search));
 }

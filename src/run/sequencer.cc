@@ -19,6 +19,12 @@ std::string row_digest(const BlockView& block, std::size_t row) {
   return digest.text();
 }
 
+Sequencer::Sequencer(std::shared_ptr<const PlanData> plan, std::uint64_t pass, StreamPlace start)
+    : plan_(std::move(plan)),
+      pass_(pass),
+      start_(std::move(start)),
+      batch_(batch_samples_of(*plan_)) {}
+
 Result<void> Sequencer::begin(Pulling& pulling) {
   cursor_ = plan_->program.stream->open({pass_, 0});
   if (!start_.anchor) return {};
@@ -35,7 +41,7 @@ Result<bool> Sequencer::pull(PulledStep& step, Anchor& after, Pulling& pulling) 
     if (auto done = begin(pulling); !done) return std::move(done.failure());
   auto more = cursor_->pull(step, pulling);
   if (!more) return more;
-  if (!checked_ && !start_.next.empty()) {
+  if (!checked_ && !start_.next.empty() && start_.batch == batch_) {
     const bool same = *more && row_digest(step.buffer->rows(0, step.rows), 0) == start_.next;
     if (!same)
       throw StateError(

@@ -16,12 +16,12 @@ struct StreamPlace {
   std::optional<Anchor> anchor;
   std::uint64_t position = 0;  // samples of the pass that were delivered before
   std::string next;            // digest of the row that must come next, where it is known
+  std::uint64_t batch = 0;     // for batches of this size: a drop may pass by what comes next
 };
 
 class Sequencer {
  public:
-  Sequencer(std::shared_ptr<const PlanData> plan, std::uint64_t pass, StreamPlace start)
-      : plan_(std::move(plan)), pass_(pass), start_(std::move(start)) {}
+  Sequencer(std::shared_ptr<const PlanData> plan, std::uint64_t pass, StreamPlace start);
 
   /// The next step, and where the stream is after it; false at the end. Throws StateError when the
   /// first row is not the one that the state promises.
@@ -33,6 +33,7 @@ class Sequencer {
   const std::shared_ptr<const PlanData> plan_;
   const std::uint64_t pass_;
   const StreamPlace start_;
+  const std::uint64_t batch_;
   StepCursorPtr cursor_;
   bool checked_ = false;
 };

@@ -166,7 +166,7 @@ class StreamMaker(Maker):
         return self.filter(part, "take_while", (30, 600))
 
     def mask(self, part: Part, depth: int) -> Part | None:
-        if part.batched or depth > 0:
+        if part.batched or depth > 0 or is_stream(part.node):
             return None
         return part.over(part.sizes, op="filter", **self.predicate(part, (2, 7)) | {"mask": True})
 

@@ -25,6 +25,11 @@ class Overrun(Exception):
     """More rows than anybody should ask for."""
 
 
+def in_part(node: Node, row: Row) -> bool:
+    key = random_key(node.spec["seed"], row.source, row.number)
+    return ((key >> 11) * 2.0**-53 < node.spec["fraction"]) == (node.spec["half"] == 0)
+
+
 class StreamModel(Model):
     """Model with streams. `left` are the keys of the rows that left streams since the last step."""
 
@@ -56,14 +61,11 @@ class StreamModel(Model):
                     yield row
                 elif op == "take_while":
                     return
-        elif op == "select":  # the places of those that pass in the first turn
-            first = self.items(node.inputs[0], 0, 0)
-            yield from compress(inputs[0], [passes(node, 0, row) for row in first])
-        elif op == "split":
-            for row in inputs[0]:
-                key = random_key(spec["seed"], row.source, row.number)
-                if ((key >> 11) * 2.0**-53 < spec["fraction"]) == (spec["half"] == 0):
-                    yield row
+        elif op in ("select", "split"):  # places found in the first turn of a tree of their own
+            own = StreamNode(spec, 0, count(), count())
+            first = self.items(own.inputs[0], 0, 0)
+            chosen = in_part if op == "split" else lambda each, row: passes(each, 0, row)
+            yield from compress(inputs[0], [chosen(own, row) for row in first])
         elif op == "shuffle" and spec.get("window"):
             when = (pass_, round_) if spec["reshuffle"] else (0, 0)
             yield from self.windows(spec, inputs[0], when)
