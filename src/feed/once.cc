@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -24,7 +25,7 @@ KeptSample compute_row(const PlanData& plan, const Place& place, std::uint64_t r
 
 std::shared_ptr<BatchData> compute_once(const PlanData& plan, const RowsWanted& wanted,
                                         const ElementSpec& spec) {
-  const auto layout = std::make_shared<BatchLayout>(spec, wanted.facts.rows);
+  const auto layout = std::make_shared<BatchLayout>(spec, wanted.facts.all_rows());
   auto data = std::make_shared<BatchData>(layout, Slab(Allocator::heap(), layout->bytes));
   data->begin(wanted.facts);
   Scratch scratch;
@@ -50,14 +51,19 @@ Batch run_block(const Plan& plan, const BlockId& block) {
     throw ConfigError(
         fmt::format("run_block: step {} of a pass of {} steps", block.step, data.geometry.steps()));
   const Place place = data.geometry.step(block.pass, block.step);
-  if (block.first > place.count || block.count > place.count - block.first)
+  // A padded step is here as one share has it: its samples, then its empty slots.
+  const std::uint64_t step_rows = std::max(place.count, place.padded_to);
+  if (block.first > step_rows || block.count > step_rows - block.first)
     throw ConfigError(fmt::format("run_block: rows {} to {} of a step of {} rows", block.first,
-                                  block.first + block.count, place.count));
+                                  block.first + block.count, step_rows));
+  const std::uint64_t samples =
+      std::min(block.count, place.count - std::min(block.first, place.count));
   ElementSpec spec = data.program.spec;
-  if (!spec.known && block.count > 0)
+  if (!spec.known && samples > 0)
     spec = ElementSpec::of(compute_row(data, place, block.first).sample);
   if (!spec.known) spec = ElementSpec::none();
-  const ShareFacts facts{block.pass, block.step, 0, 1, block.count, place.count};
+  const ShareFacts facts{
+      block.pass, block.step, 0, 1, samples, place.count, place.padded_to > 0 ? block.count : 0};
   return Batch(compute_once(data, {place, block.first, facts}, spec));
 }
 
@@ -74,9 +80,11 @@ Sample Dataset::sample(std::uint64_t number) const {
     // A function of whole batches wants the step around it.
     const Node& leaf = *steps_of(*node_, std::nullopt, 0).leaves[at.leaf];
     const Groups groups = groups_of(*leaf.as<BatchVerb>(), leaf.input().size, std::nullopt);
-    const std::uint64_t step = at.first / groups.batch;
-    const Place whole{at.leaf, at.turn, groups.first(step), groups.size(step)};
-    const RowsWanted wanted{whole, at.first - whole.first, {0, step, 0, 1, 1, whole.count}};
+    const std::uint64_t row = at.turn.lap * groups.count + at.first;
+    const std::uint64_t step = groups.step_of(row);
+    const Place whole{
+        at.leaf, {at.turn.pass, at.turn.round}, groups.first(step), groups.size(step), at.period};
+    const RowsWanted wanted{whole, row - whole.first, {0, step, 0, 1, 1, whole.count}};
     return Batch(compute_once(plan, wanted, plan.program.spec)).row(0);
   }
   if (!cardinality().is_endless() && number >= cardinality().count())

@@ -18,7 +18,7 @@ struct Target {
   std::uint64_t position = 0;
 };
 bool together(const Target& a, const Target& b) {
-  return a.input == b.input && a.turn.round == b.turn.round;
+  return a.input == b.input && a.turn.round == b.turn.round && a.turn.lap == b.turn.lap;
 }
 
 /// Asks each input for its run of consecutive rows, straight into their place in `out`.
@@ -100,7 +100,9 @@ class RepeatStage final : public Stage {
   Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
     return by_runs(ask, out, scratch, inputs_, [&](std::uint64_t position) {
       const std::uint64_t round = position / size_;
-      return Target{0, {ask.turn.pass, ask.turn.round * rounds_ + round}, position - round * size_};
+      return Target{0,
+                    {ask.turn.pass, ask.turn.round * rounds_ + round, ask.turn.lap},
+                    position - round * size_};
     });
   }
 

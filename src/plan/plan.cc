@@ -58,6 +58,7 @@ Plan::Plan(const Dataset& dataset, const PlanOptions& options) {
   const bool draw = wants_drawn_seed(*dataset.node()) && !options.drawn_seed;
   const std::uint64_t seed = draw ? draw_seed() : options.drawn_seed.value_or(0);
   data_ = std::make_shared<const PlanData>(dataset, options, seed);
+  check_strict(*data_);
 }
 
 const Dataset& Plan::dataset() const {
@@ -95,7 +96,7 @@ std::uint64_t Plan::batch_samples() const {
 std::vector<std::uint64_t> Plan::cut(std::uint64_t step) const {
   if (step >= data_->geometry.steps())
     throw ConfigError(fmt::format("step {} of a pass of {} steps", step, data_->geometry.steps()));
-  const Cut cut{data_->geometry.step(0, step).count, shares().total};
+  const Cut cut = cut_of(data_->geometry.step(0, step), shares().total);
   std::vector<std::uint64_t> sizes;
   for (std::uint32_t share = 0; share < cut.shares; ++share) sizes.push_back(cut.size(share));
   return sizes;

@@ -24,6 +24,10 @@ struct PlanData {
   Geometry geometry;  // of a pass that is not resumed
 };
 
+/// Throws ConfigError where a batch node with tail=strict has a short step, or shares of different
+/// sizes.
+void check_strict(const PlanData& plan);
+
 /// Hints and limits that with_options and prefetch set; the outermost wins.
 struct Wishes {
   std::string name;

@@ -25,7 +25,7 @@ class SourceStage final : public Stage {
     for (std::size_t i = 0; i < out.rows; ++i)
       out.identity.sample_id[i] = first_id_ + ask.positions[i];
     if (out.identity.occurrence != nullptr)
-      std::fill_n(out.identity.occurrence, out.rows, ask.turn.round);
+      std::fill_n(out.identity.occurrence, out.rows, ask.turn.occurrence());
     if (out.rows > 0) trace::doing(title_, out.identity.sample_id[0], out.rows);
     return for_good_rows(out, ids(), [&](std::size_t first, std::size_t rows) {
       const Scratch::Frame frame(scratch);
@@ -177,7 +177,7 @@ class CacheStage final : public Stage {
     }
     if (out.identity.occurrence != nullptr)
       for (std::size_t row = 0; row < out.rows; ++row)
-        out.identity.occurrence[row] = turn.round * rounds_ + kept.identity.occurrence[row];
+        out.identity.occurrence[row] = turn.occurrence() * rounds_ + kept.identity.occurrence[row];
     return {};
   }
 

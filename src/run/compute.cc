@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -56,10 +57,31 @@ Result<void> apply(const WholeOp& step, const BlockView& in, const BlockView& ou
   return done;
 }
 
-std::uint64_t* consecutive(std::uint64_t first, std::size_t count, Scratch& scratch) {
-  std::uint64_t* const positions = scratch.array<std::uint64_t>(count);
-  for (std::size_t i = 0; i < count; ++i) positions[i] = first + i;
-  return positions;
+/// Rows of the step from `first_row` on. A step that wraps comes to the end of the order once or
+/// more often, and goes on at its start in another lap.
+Result<void> produce(const Stage& samples, const Place& place, std::uint64_t first_row,
+                     const BlockView& out, Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
+  std::uint64_t* const positions = scratch.array<std::uint64_t>(out.rows);
+  for (std::size_t done = 0; done < out.rows;) {
+    Turn turn = place.turn;
+    std::uint64_t first = place.first + first_row + done;
+    std::size_t rows = out.rows - done;
+    if (place.period > 0) {
+      turn.lap += first / place.period;
+      first %= place.period;
+      rows = std::min<std::size_t>(rows, place.period - first);
+    }
+    for (std::size_t i = 0; i < rows; ++i) positions[i] = first + i;
+    const Scratch::Frame lap_frame(scratch);
+    const BlockView part = cut_rows(out, done, rows, scratch);
+    if (auto made = samples.produce({turn, {positions, rows}}, part, scratch); !made) {
+      made.failure().row += done;
+      return made;
+    }
+    done += rows;
+  }
+  return {};
 }
 
 }  // namespace
@@ -74,9 +96,7 @@ Result<void> compute_rows(const Program& program, const Place& place, std::uint6
   BlockView rows = out;
   if (program.random && rows.identity.occurrence == nullptr)
     rows.identity.occurrence = scratch.array<std::uint64_t>(out.rows);
-  const std::uint64_t* const positions = consecutive(place.first + first_row, out.rows, scratch);
-  return program.chains[place.leaf].samples->produce({place.turn, {positions, out.rows}}, rows,
-                                                     scratch);
+  return produce(*program.chains[place.leaf].samples, place, first_row, rows, scratch);
 }
 
 namespace {
@@ -111,8 +131,7 @@ Result<void> compute_step(const Program& program, const Place& place,
   const Chain& chain = program.chains[place.leaf];
   const Identity identity = step_identity(place.count, destinations, scratch);
   const ScratchBlock all(chain.samples->spec(), place.count, scratch, identity);
-  const std::uint64_t* const positions = consecutive(place.first, place.count, scratch);
-  auto done = chain.samples->produce({place.turn, {positions, place.count}}, all.view(), scratch);
+  auto done = produce(*chain.samples, place, 0, all.view(), scratch);
   if (!done) return done;
   std::vector<std::size_t> good_rows;
   auto block = only_good(all.view(), good_rows, scratch);

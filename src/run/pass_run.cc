@@ -146,10 +146,11 @@ void PassRun::fill(Flying& flying, std::uint64_t step) {
   flying.rows_here = flying.kept_rows = 0;
   flying.bytes = step_bytes_;
   const Shares& shares = plan_->options.shares;
-  const Cut cut{flying.place.count, shares.total};
+  const Cut cut = cut_of(flying.place, shares.total);
   flying.failed.resize(settings_.ledger != nullptr ? shares.count : 0);
   for (std::uint32_t share = shares.first; share < shares.first + shares.count; ++share) {
-    const ShareFacts facts{start_.pass, step, share, shares.total, cut.size(share), cut.rows};
+    const ShareFacts facts{start_.pass,     step,     share,      shares.total,
+                           cut.size(share), cut.rows, cut.slots()};
     flying.shares.push_back(ring_->acquire(layout_, facts));
     flying.first_row.push_back(cut.first(share));
     if (settings_.ledger != nullptr) flying.failed[share - shares.first].assign(facts.rows, 0);
