@@ -24,14 +24,17 @@ std::string count_text(const Cardinality& count) {
 void explain_cut(const Plan& plan, std::string& text) {
   const auto line = [&](const char* which, std::uint64_t step) {
     const auto sizes = plan.cut(step);
+    const std::uint64_t slots =
+        cut_of(plan.data()->geometry.step(0, step), plan.shares().total).slots();
     constexpr std::size_t kShownMax = 16;
     std::uint64_t rows = 0;
     for (const std::uint64_t size : sizes) rows += size;
     const std::size_t shown = std::min(sizes.size(), kShownMax);
     text += fmt::format(
-        "  {} {:>6} samples over {} shares: {}{}\n", which, rows, sizes.size(),
+        "  {} {:>6} samples over {} shares: {}{}{}\n", which, rows, sizes.size(),
         fmt::join(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-        shown < sizes.size() ? fmt::format(", ... {}", sizes.back()) : "");
+        shown < sizes.size() ? fmt::format(", ... {}", sizes.back()) : "",
+        slots > 0 ? fmt::format(", in {} rows each", slots) : "");
   };
   if (!plan.steps().is_endless() && plan.steps().count() == 0) return;
   line("first step", 0);
