@@ -317,7 +317,9 @@ TEST(TailsTest, RandomLargeCasesGoOnAtAnotherBatchSize) {
     rest.samples = before.samples - first.position(step);
     SCOPED_TRACE(before.words() + ", then " + rest.words());
     ASSERT_EQ(geometry.steps(), step + rest.steps());
-    ASSERT_EQ(geometry.position(step), first.position(step));
+    if (rest.steps() > 0) {
+      ASSERT_EQ(geometry.position(step), first.position(step));
+    }
     ASSERT_EQ(geometry.position(geometry.steps()), before.samples);
     for (std::uint64_t look = 0; look < 3 && rest.steps() > 0; ++look) {
       const std::uint64_t ahead = draw.upto(rest.steps() - 1);

@@ -62,7 +62,7 @@ std::vector<Dataset> one_of_every_verb() {
           data.batch(4, {.tail = Tail::even}),
           data.batch(4, {.tail = Tail::pad}),
           data.batch(4, {.tail = Tail::wrap}),
-          data.batch(1, {.tail = Tail::strict}),
+          Dataset::range(20).batch(10, {.tail = Tail::strict}),
           data.batch(4, {.tail = Tail::short_}).repeat(2),
           batches.take(2).unbatch().batch(3),
           data.shuffle({.seed = 5}).batch(4),
