@@ -12,6 +12,9 @@
 
 #include "graph/tail.h"
 #include "penstock/penstock.h"
+#include "plan/plan_data.h"
+#include "run/compute.h"
+#include "sample/rows.h"
 
 namespace penstock {
 namespace {
@@ -282,6 +285,20 @@ TEST(TailsLoaderTest, BlocksOfAPaddedStepAddUpToItsMean) {
   }
   EXPECT_DOUBLE_EQ(sum, (26.0 + 37.0) / 2);
   EXPECT_THROW((void)run_block(plan, {0, 1, 0, 6}), ConfigError);
+}
+
+TEST(TailsLoaderTest, AFailureAfterTheEndOfTheOrderNamesItsRow) {
+  const auto not_zero = [](std::int64_t x) {
+    if (x == 0) throw SampleError("zero");
+    return x;
+  };
+  const Plan plan(Dataset::range(3).map(not_zero).batch(6, {.tail = Tail::wrap}));
+  Scratch scratch;
+  const ScratchBlock block(plan.data()->program.spec, 4, scratch);
+  const auto done = compute_rows(plan.data()->program, plan.data()->geometry.step(0, 0), 1,
+                                 block.view(), scratch);  // positions 1, 2, 0, 1
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.failure().row, 2U);
 }
 
 TEST(TailsLoaderTest, PaddedSharesOfUnknownSpecAreFilledLikeOthers) {
