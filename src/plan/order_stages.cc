@@ -39,7 +39,10 @@ Result<void> by_runs(const Ask& ask, const BlockView& out, Scratch& scratch,
     const BlockView part = cut_rows(out, first, last - first, scratch);
     auto done = inputs[target.input]->produce({target.turn, {positions + first, last - first}},
                                               part, scratch);
-    if (!done) return done;
+    if (!done) {
+      done.failure().row += first;
+      return done;
+    }
     first = last;
   }
   return {};

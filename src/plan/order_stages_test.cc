@@ -161,6 +161,17 @@ TEST(ConcatenateStageTest, AFailureEndsTheBlock) {
   EXPECT_EQ(done.failure().message, "13 is broken");
 }
 
+TEST(ConcatenateStageTest, AFailureNamesTheRowOfTheBlockNotOfItsRun) {
+  Scratch scratch;
+  const StagePtr stage =
+      concatenate_stage(tagged(100), 20, tagged(200), ElementSpec::single(Dtype::u64));
+  const ScratchBlock block(stage->spec(), 4, scratch);
+  const Numbers positions = {11, 12, 20, 33};
+  const auto done = stage->produce({{}, positions}, block.view(), scratch);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.failure().row, 3U);
+}
+
 ElementSpec pair_of(const Stage& left, const Stage& right) {
   return ElementSpec::tuple({left.spec(), right.spec()});
 }
