@@ -1,5 +1,6 @@
 #pragma once
-// Fifty small datasets that between them use every verb, in the combinations that matter.
+// Small datasets, fifty and more, that between them use every verb, in the combinations that
+// matter.
 
 #include <penstock/penstock.h>
 
@@ -32,6 +33,35 @@ inline Dataset drawn(const Dataset& in) {
   return in.map([](std::int64_t x, Rng& rng) {
     return x * 1000 + static_cast<std::int64_t>(rng.integer(1000));
   });
+}
+
+/// The other ends a batch can have, alone, after each other and under verbs that count steps.
+inline std::vector<Dataset> ends_of_batches() {
+  std::vector<Dataset> all;
+  const auto ends = [](const Dataset& in, std::int64_t size, Tail tail) {
+    return in.batch(size, {.tail = tail});
+  };
+  for (const Tail tail : {Tail::even, Tail::pad, Tail::wrap}) {
+    for (const std::int64_t count : {0, 1, 3, 8, 13})
+      all.push_back(ends(numbers(count).shuffle(), 4, tail));
+    all.push_back(ends(records(13).shuffle(), 5, tail).repeat(2));
+    all.push_back(ends(drawn(numbers(13)).shuffle(), 4, tail).skip(1).take(3));
+    all.push_back(ends(numbers(13), 3, tail).shuffle());
+    all.push_back(
+        ends(numbers(9), 4, tail).concatenate(ends(numbers(7).shuffle(), 3, tail)).repeat(2));
+    all.push_back(ends(drawn(numbers(9).shuffle()), 4, tail).unbatch().batch(5));
+    all.push_back(ends(ends(drawn(numbers(3)), 4, tail).unbatch().repeat(2), 5, tail));
+    all.push_back(ends(drawn(numbers(7)), 4, tail).cache().repeat(2));
+    all.push_back(ends(numbers(13).shuffle(), 5, tail).map([](const Sample& batch) {
+      const auto x = batch.tensor().values<std::int64_t>();
+      std::vector<std::int64_t> turned(x.rbegin(), x.rend());
+      return Sample(Tensor::of(std::span<const std::int64_t>(turned), batch.tensor().shape()));
+    }));
+  }
+  all.push_back(ends(numbers(2), 7, Tail::wrap).repeat(2));
+  all.push_back(ends(numbers(5), 3, Tail::pad).concatenate(ends(numbers(5), 4, Tail::short_)));
+  all.push_back(ends(numbers(12).shuffle(), 4, Tail::strict).repeat(2));
+  return all;
 }
 
 inline std::vector<Pipeline> pipelines() {
@@ -83,6 +113,7 @@ inline std::vector<Pipeline> pipelines() {
   add(numbers(5).repeat(0).batch(2));
   add(numbers(3).repeat(4).shuffle({.seed = 2}).batch(5));
   add(drawn(numbers(10).batch(3).unbatch()).repeat(2).batch(4).take(4));
+  for (Dataset& dataset : ends_of_batches()) add(std::move(dataset));
   return all;
 }
 
@@ -92,7 +123,8 @@ inline std::string seen(const std::vector<Batch>& step) {
   for (const Batch& batch : step) {
     text += "|" + std::to_string(batch.epoch()) + "." + std::to_string(batch.step()) + ":";
     for (std::size_t row = 0; row < batch.rows(); ++row) {
-      text += std::to_string(batch.sample_id()[row]) + "=";
+      text += std::to_string(batch.sample_id()[row]) + "*" +
+              std::to_string(batch.weight()[row] * static_cast<float>(batch.valid()[row])) + "=";
       const Sample sample = batch.row(row);
       for (const Tensor& leaf : sample.leaves()) text += std::string(leaf.text()) + ",";
     }

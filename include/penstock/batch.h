@@ -26,7 +26,8 @@ class Batch {
   Batch() = default;
   explicit Batch(std::shared_ptr<const BatchData> data) : data_(std::move(data)) {}
 
-  /// Rows of this share; 0 when fewer samples than shares are left.
+  /// Rows of this share; 0 when fewer samples than shares are left. Padded shares have the same
+  /// number in every step.
   [[nodiscard]] std::size_t rows() const;
   /// The spec of one row.
   [[nodiscard]] const ElementSpec& spec() const;
@@ -45,10 +46,12 @@ class Batch {
   /// One row as a sample.
   [[nodiscard]] Sample row(std::size_t index) const;
 
-  /// Numbers of the samples in the dataset before shuffle, repeat and batch.
+  /// Numbers of the samples in the dataset before shuffle, repeat and batch; UINT64_MAX where the
+  /// row is padding.
   [[nodiscard]] std::span<const std::uint64_t> sample_id() const;
   /// 1 where the row is a sample, 0 where it is padding.
   [[nodiscard]] std::span<const std::uint8_t> valid() const;
+  /// 1, and in padded shares what makes `loss_scale` 1; 0 where the row is padding.
   [[nodiscard]] std::span<const float> weight() const;
   /// The mean over rows of weight * loss, times this, averaged over shares, is the mean over the
   /// global step.

@@ -23,8 +23,13 @@ struct Column {
 
 class RowFailures;
 
-/// Who the rows of a block are, and which of them could not be made. `occurrence` (how often the
-/// sample came before in this pass) is null where nothing asks for it; `failed` is null where the
+/// What became of a row, in Identity::failed.
+inline constexpr std::uint8_t kRowGood = 0;
+inline constexpr std::uint8_t kRowFailed = 1;  // it could not be made
+inline constexpr std::uint8_t kRowMasked = 2;  // a filter masked it
+
+/// Who the rows of a block are, and which of them are not wanted. `occurrence` (how often the
+/// sample came before in this pass) is null where nothing asks for it; `failures` is null where the
 /// first failure ends the block.
 struct Identity {
   std::uint64_t* sample_id = nullptr;

@@ -46,6 +46,10 @@ class Cardinality {
 enum class Tail : std::uint8_t {
   short_,  // the last batch is short
   drop,    // an incomplete batch is left out
+  even,    // as many steps as with short_, their sizes differ by one at most
+  pad,     // every share has the same number of rows in every step; empty ones are marked
+  wrap,    // the last batch is filled with samples from the start of the order
+  strict,  // a plan with a short batch, or with shares of different sizes, is refused
 };
 
 /// A seed, or the wish for one that is drawn when the loader is made and kept in its state.

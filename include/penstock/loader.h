@@ -21,7 +21,8 @@ class Clock;
 /// What happens when a sample cannot be made.
 enum class OnError : std::uint8_t {
   raise,  // the first sample that cannot be made ends the run, with its name
-  skip,   // it is left out and written to the ledger; IO errors that may pass are still raised
+  skip,   // it is left out (a padded batch keeps its row, as an empty one) and written to the
+          // ledger; IO errors that may pass are still raised
 };
 
 struct LedgerEntry {

@@ -36,11 +36,13 @@ class Plan {
   [[nodiscard]] const Shares& shares() const;
   /// Steps of a pass.
   [[nodiscard]] Cardinality steps() const;
-  /// Samples that the steps of a pass deliver; nothing where only a long walk would tell.
+  /// Samples that the steps of a pass deliver, those that a wrap repeats included; nothing where
+  /// only a long walk would tell.
   [[nodiscard]] std::optional<Cardinality> samples() const;
   /// The largest global batch.
   [[nodiscard]] std::uint64_t batch_samples() const;
-  /// Rows of each of the `total` shares of a step; of a stream, of a full one.
+  /// Samples of each of the `total` shares of a step (of a stream, of a full one); padded shares
+  /// have empty rows besides.
   [[nodiscard]] std::vector<std::uint64_t> cut(std::uint64_t step) const;
   /// Bytes of one batch here, or nothing where only running shows it.
   [[nodiscard]] std::optional<std::uint64_t> batch_bytes() const;
@@ -59,7 +61,8 @@ class Plan {
   std::shared_ptr<const PlanData> data_;
 };
 
-/// A contiguous piece of one global step: rows [first, first + count) of step `step` in `pass`.
+/// A contiguous piece of one global step: rows [first, first + count) of step `step` in `pass`. The
+/// empty rows of a padded step come last here.
 struct BlockId {
   std::uint64_t pass = 0;
   std::uint64_t step = 0;

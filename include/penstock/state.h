@@ -13,11 +13,12 @@
 namespace penstock {
 
 struct State {
-  /// From `step` on, starting at `position`, batches held `batch` samples.
+  /// From `step` on, starting at `position`, batches held `batch` samples and ended as `tail` says.
   struct Size {
     std::uint64_t step = 0;
     std::uint64_t position = 0;
     std::uint64_t batch = 1;
+    Tail tail = Tail::short_;
     bool operator==(const Size&) const = default;
   };
 

@@ -10,6 +10,7 @@
 #include "base/pool.h"
 #include "base/report.h"
 #include "feed/once.h"
+#include "graph/tail.h"
 #include "order/cut.h"
 #include "run/pass_run.h"
 
@@ -40,7 +41,7 @@ std::uint64_t default_skip_limit(const Plan& plan) {
 std::vector<Segment> segments_of(const State& state) {
   std::vector<Segment> segments;
   for (const State::Size& size : state.sizes)
-    segments.push_back({size.step, size.position, size.batch});
+    segments.push_back({size.step, size.position, size.batch, rule_of(size.tail)});
   return segments;
 }
 
@@ -150,7 +151,8 @@ class Iterator::Impl {
     const ElementSpec spec = spec_for(place, pulled);
     StepBatches batches;
     for_each_share(place, [&](std::uint32_t share, const Cut& cut) {
-      const ShareFacts facts{epoch_, step, share, plan_.shares().total, cut.size(share), cut.rows};
+      const ShareFacts facts{epoch_,          step,     share,      plan_.shares().total,
+                             cut.size(share), cut.rows, cut.slots()};
       batches.emplace_back(
           compute_once(*plan_.data(), {place, cut.first(share), facts, pulled}, spec));
     });
@@ -162,7 +164,7 @@ class Iterator::Impl {
   template <typename Body>
   void for_each_share(const Place& place, Body body) const {
     const Shares& shares = plan_.shares();
-    const Cut cut{place.count, shares.total};
+    const Cut cut = cut_of(place, shares.total);
     for (std::uint32_t share = shares.first; share < shares.first + shares.count; ++share)
       body(share, cut);
   }
@@ -244,7 +246,7 @@ StepBatches Iterator::Impl::replay_stream(std::uint64_t step) {
     if (!*more) throw ConfigError(fmt::format("step {} of an epoch of {} steps", step, at), here());
   }
   const BlockView rows = pulled.buffer->rows(0, pulled.rows);
-  return compute_shares(step, {pulled.leaf, {pulled.pass, 0}, 0, pulled.rows}, &rows);
+  return compute_shares(step, place_of(pulled), &rows);
 }
 
 void Iterator::Impl::start_run() {
@@ -321,7 +323,7 @@ State Iterator::Impl::state() {
     if (step_ > 0) state.stream = stream_state(place);
   } else if (geometry_.elastic() && step_ > 0) {
     for (const Segment& segment : geometry_.segments())
-      state.sizes.push_back({segment.step, segment.position, segment.batch});
+      state.sizes.push_back({segment.step, segment.position, segment.batch, tail_of(segment.tail)});
   }
   if (wants_drawn_seed(*plan_.dataset().node())) state.drawn_seed = plan_.data()->drawn_seed;
   state.digests = plan_.digests();
@@ -372,9 +374,14 @@ void Iterator::Impl::restore(const State& state) {
   if (state.sizes.empty() || state.sizes.front().step != 0 || state.sizes.front().position != 0)
     refuse("its batch sizes do not start at the start");
   const std::uint64_t batch = plan_.batch_samples();
-  go_to(state.epoch, state.step,
-        Geometry(plan_.data()->program.steps, segments_of(state),
-                 {state.step, state.position, batch}));
+  Geometry resumed(plan_.data()->program.steps, segments_of(state),
+                   {state.step, state.position, batch});
+  if (const Groups rest = resumed.rest_of_round(); rest.tail == TailRule::strict && !rest.divides())
+    refuse(
+        fmt::format("tail=strict, and batches of {} do not divide the {} samples that are left; "
+                    "go on with a batch size that does, or with tail=short",
+                    rest.batch, rest.count));
+  go_to(state.epoch, state.step, std::move(resumed));
 }
 
 Iterator::Iterator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -26,23 +27,26 @@ Sample compute_row(const PlanData& plan, const Place& place, std::uint64_t row,
 
 std::shared_ptr<BatchData> compute_once(const PlanData& plan, const RowsWanted& wanted,
                                         const ElementSpec& spec) {
-  const auto layout = std::make_shared<BatchLayout>(spec, wanted.facts.rows);
+  const auto layout = std::make_shared<BatchLayout>(spec, wanted.facts.all_rows());
   auto data = std::make_shared<BatchData>(layout, Slab(Allocator::heap(), layout->bytes));
   data->begin(wanted.facts);
   Scratch scratch;
   Result<void> done;
+  BlockView rows = data->rows();
+  std::vector<std::uint8_t> flags(rows.rows, kRowGood);
+  if (plan.program.masks) rows.identity.failed = flags.data();
   if (is_whole(plan.program, wanted.place)) {
-    const Destination destination{wanted.first_row, &data->rows()};
+    const Destination destination{wanted.first_row, &rows};
     done = compute_step(plan.program, wanted.place, {&destination, 1}, scratch, wanted.pulled);
   } else {
-    done = compute_rows(plan.program, wanted.place, wanted.first_row, data->rows(), scratch,
-                        wanted.pulled);
+    done = compute_rows(plan.program, wanted.place, wanted.first_row, rows, scratch, wanted.pulled);
   }
   if (!done) {
     done.failure().where.epoch = wanted.facts.epoch;
     done.failure().where.step = wanted.facts.step;
     done.failure().raise();
   }
+  data->drop_rows(flags);
   data->gather();
   return data;
 }
@@ -51,14 +55,19 @@ namespace {
 
 Batch compute_block(const PlanData& data, const BlockId& block, const Place& place,
                     const BlockView* pulled) {
-  if (block.first > place.count || block.count > place.count - block.first)
+  // A padded step is here as one share has it: its samples, then its empty slots.
+  const std::uint64_t step_rows = std::max(place.count, place.padded_to);
+  if (block.first > step_rows || block.count > step_rows - block.first)
     throw ConfigError(fmt::format("run_block: rows {} to {} of a step of {} rows", block.first,
-                                  block.first + block.count, place.count));
+                                  block.first + block.count, step_rows));
+  const std::uint64_t samples =
+      std::min(block.count, place.count - std::min(block.first, place.count));
   ElementSpec spec = data.program.spec;
-  if (!spec.known && block.count > 0)
+  if (!spec.known && samples > 0)
     spec = ElementSpec::of(compute_row(data, place, block.first, pulled));
   if (!spec.known) spec = ElementSpec::none();
-  const ShareFacts facts{block.pass, block.step, 0, 1, block.count, place.count};
+  const ShareFacts facts{
+      block.pass, block.step, 0, 1, samples, place.count, place.padded_to > 0 ? block.count : 0};
   return Batch(compute_once(data, {place, block.first, facts, pulled}, spec));
 }
 
@@ -76,7 +85,7 @@ Batch run_stream_block(const Plan& plan, const BlockId& block) {
       throw ConfigError(fmt::format("run_block: step {} of a pass of {} steps", block.step, step));
   }
   const BlockView rows = pulled.buffer->rows(0, pulled.rows);
-  return compute_block(*plan.data(), block, {pulled.leaf, {pulled.pass, 0}, 0, pulled.rows}, &rows);
+  return compute_block(*plan.data(), block, place_of(pulled), &rows);
 }
 
 /// Sample `number` of a stream that is not batched.
@@ -128,9 +137,11 @@ Sample Dataset::sample(std::uint64_t number) const {
     // A function of whole batches wants the step around it.
     const Node& leaf = *steps_of(*node_, std::nullopt, 0).leaves[at.leaf];
     const Groups groups = groups_of(*leaf.as<BatchVerb>(), leaf.input().size, std::nullopt);
-    const std::uint64_t step = at.first / groups.batch;
-    const Place whole{at.leaf, at.turn, groups.first(step), groups.size(step)};
-    const RowsWanted wanted{whole, at.first - whole.first, {0, step, 0, 1, 1, whole.count}};
+    const std::uint64_t row = at.turn.lap * groups.count + at.first;
+    const std::uint64_t step = groups.step_of(row);
+    const Place whole{
+        at.leaf, {at.turn.pass, at.turn.round}, groups.first(step), groups.size(step), at.period};
+    const RowsWanted wanted{whole, row - whole.first, {0, step, 0, 1, 1, whole.count}};
     return Batch(compute_once(plan, wanted, plan.program.spec)).row(0);
   }
   if (!cardinality().is_endless() && number >= cardinality().count())

@@ -4,6 +4,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "graph/tail.h"
 
 namespace penstock {
 namespace {
@@ -62,6 +63,15 @@ std::vector<State::Size> sizes_in(const Json& fields) {
       garbled("\"sizes\" are not ascending");
     sizes.push_back(size);
   }
+  // States of short batches do not name their tails.
+  if (!fields.contains("tails")) return sizes;
+  const auto tails = field<std::vector<std::string>>(fields, "tails");
+  if (tails.size() != sizes.size()) garbled("\"tails\" are not as many as \"sizes\"");
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto tail = tail_named(tails[i]);
+    if (!tail) garbled(fmt::format("\"{}\" is no tail policy", tails[i]));
+    sizes[i].tail = *tail;
+  }
   return sizes;
 }
 
@@ -108,7 +118,14 @@ std::string State::to_json() const {
               {"values", digests.values},
               {"parts", shortened(order)},
               {"sizes", Json::array()}};
-  for (const Size& size : sizes) fields["sizes"].push_back({size.step, size.position, size.batch});
+  Json tails = Json::array();
+  bool all_short = true;
+  for (const Size& size : sizes) {
+    fields["sizes"].push_back({size.step, size.position, size.batch});
+    tails.push_back(tail_name(size.tail));
+    all_short = all_short && size.tail == Tail::short_;
+  }
+  if (!all_short) fields["tails"] = tails;
   if (drawn_seed) fields["seed"] = *drawn_seed;
   if (stream) {
     Json texts = Json::array();

@@ -456,7 +456,7 @@ Dataset Dataset::batch(std::int64_t size, const BatchOptions& options) const {
   node.batched = true;
   if (cardinality().is_counted())
     node.size = Cardinality::of(groups_of(verb, cardinality(), std::nullopt).steps());
-  return make(std::move(node));
+  return make_counted("batch", std::move(node));
 }
 
 namespace {

@@ -3,6 +3,7 @@
 
 #include "base/digest.h"
 #include "graph/node.h"
+#include "graph/tail.h"
 
 namespace penstock {
 namespace {
@@ -13,7 +14,7 @@ std::string number_or(const std::optional<std::uint64_t>& number, const char* ot
 
 std::string tail_text(const BatchVerb& batch) {
   if (!batch.tail) return "";
-  return *batch.tail == Tail::drop ? ", tail=drop" : ", tail=short";
+  return fmt::format(", tail={}", tail_name(*batch.tail));
 }
 
 /// One overload per verb: its word and its line.
@@ -134,7 +135,8 @@ void collect_order(const Node& node, Counting counting, std::vector<std::string>
     parts.push_back(fmt::format("{} #{}", source->source->word(), identity.text().substr(0, 8)));
   } else if (const auto* batch = node.as<BatchVerb>()) {
     BatchVerb filled = *batch;
-    if (!filled.tail && tail && *tail != Tail::short_) filled.tail = tail;
+    if (!filled.tail) filled.tail = tail;
+    if (filled.tail && !changes_steps(*filled.tail)) filled.tail.reset();
     parts.push_back(Wording{}(filled).line);
   } else if (node.as<ZipVerb>()) {
     parts.push_back(fmt::format("{} of {}", describe_node(node), node.inputs.size()));

@@ -44,6 +44,10 @@ TEST(DescribeTest, EveryNodeIsOneLineWithItsArguments) {
       {batches, "batch(4)"},
       {data.batch(4, {.tail = Tail::drop}), "batch(4, tail=drop)"},
       {data.batch(4, {.tail = Tail::short_}), "batch(4, tail=short)"},
+      {data.batch(4, {.tail = Tail::even}), "batch(4, tail=even)"},
+      {data.batch(4, {.tail = Tail::pad}), "batch(4, tail=pad)"},
+      {data.batch(4, {.tail = Tail::wrap}), "batch(4, tail=wrap)"},
+      {data.batch(4, {.tail = Tail::strict}), "batch(4, tail=strict)"},
       {batches.unbatch(), "unbatch()"},
       {data.shuffle(), "shuffle(seed=0)"},
       {data.shuffle({.seed = Seed::random()}), "shuffle(seed=random)"},
@@ -86,6 +90,8 @@ TEST(DatasetDigestTest, TheOrderKnowsNothingOfValuesHintsNamesOrTheBatchSize) {
   const std::vector<Dataset> alike = {
       samples.batch(3),
       samples.batch(2, {.tail = Tail::drop}),
+      samples.batch(2, {.tail = Tail::even}),
+      samples.batch(2, {.tail = Tail::wrap}),
       samples.map(twice).batch(2),
       samples.map(twice, {.name = "twice"}).batch(2),
       samples.map(cast(Dtype::f64)).batch(2).map(cast(Dtype::f32)),
@@ -237,6 +243,19 @@ TEST(DescribeTest, TheShapeOfATreeOfZipsIsPartOfTheOrder) {
   const Dataset c = Dataset::range(2, 11);
   EXPECT_NE(Dataset::zip({a, Dataset::zip({b, c}).shuffle()}).digests().order,
             Dataset::zip({Dataset::zip({a, b, c}).shuffle()}).digests().order);
+}
+
+TEST(DatasetDigestTest, WhereStepsCountTheTailsThatMakeOtherStepsCountToo) {
+  const auto order = [](std::optional<Tail> tail) {
+    return Dataset::range(5).batch(2, {.tail = tail}).shuffle().digests().order;
+  };
+  EXPECT_EQ(order(Tail::short_), order({}));
+  EXPECT_EQ(order(Tail::pad), order({}));
+  EXPECT_EQ(order(Tail::strict), order({}));
+  EXPECT_NE(order(Tail::drop), order({}));
+  EXPECT_NE(order(Tail::even), order({}));
+  EXPECT_NE(order(Tail::wrap), order({}));
+  EXPECT_NE(order(Tail::wrap), order(Tail::even));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "graph/node.h"
+#include "graph/tail.h"
 
 namespace penstock {
 namespace {
@@ -37,8 +38,7 @@ Steps walk(const Node& node, std::optional<Tail> tail, std::uint64_t drawn_seed,
 
 Groups groups_of(const BatchVerb& batch, const Cardinality& samples, std::optional<Tail> tail) {
   const Tail policy = batch.tail.value_or(tail.value_or(Tail::short_));
-  return {samples.is_counted() ? samples.count() : kEndless, batch.size,
-          policy == Tail::drop ? TailRule::drop : TailRule::keep};
+  return {samples.is_counted() ? samples.count() : kEndless, batch.size, rule_of(policy)};
 }
 
 StepsOf steps_of(const Node& batched, std::optional<Tail> tail, std::uint64_t drawn_seed) {

@@ -1,13 +1,17 @@
 #pragma once
 // The cut: one step's rows over R shares. Contiguous, sizes differ by at most one, larger first.
+// Under `pad` the samples are cut in the same way, and each share is then filled up to its slots.
 
 #include <cstdint>
+
+#include "order/steps.h"
 
 namespace penstock {
 
 struct Cut {
-  std::uint64_t rows = 0;    // of the step
-  std::uint64_t shares = 1;  // R
+  std::uint64_t rows = 0;       // of the step
+  std::uint64_t shares = 1;     // R
+  std::uint64_t padded_to = 0;  // slots of the step before they are cut; 0: none are empty
 
   [[nodiscard]] std::uint64_t first(std::uint64_t share) const {
     const std::uint64_t extra = rows % shares;
@@ -16,6 +20,13 @@ struct Cut {
   [[nodiscard]] std::uint64_t size(std::uint64_t share) const {
     return rows / shares + (share < rows % shares ? 1 : 0);
   }
+  /// Slots of each share, so that every one has the same shape in every step; 0 where none is
+  /// padded.
+  [[nodiscard]] std::uint64_t slots() const { return (padded_to + shares - 1) / shares; }
 };
+
+inline Cut cut_of(const Place& place, std::uint64_t shares) {
+  return {place.count, shares, place.padded_to};
+}
 
 }  // namespace penstock

@@ -32,5 +32,22 @@ TEST(CutTest, FewerRowsThanSharesLeaveTheLastSharesEmpty) {
   }
 }
 
+TEST(CutTest, PaddedSharesHaveTheSameSlotsInEveryStep) {
+  const Cut full{.rows = 16, .shares = 5, .padded_to = 16};
+  const Cut last{.rows = 7, .shares = 5, .padded_to = 16};
+  EXPECT_EQ(full.slots(), 4U);
+  EXPECT_EQ(last.slots(), 4U);
+  EXPECT_EQ(last.size(0), 2U) << "samples are cut as in a short step";
+  EXPECT_EQ(last.size(4), 1U);
+  EXPECT_EQ((Cut{.rows = 2, .shares = 8, .padded_to = 3}.slots()), 1U);
+  EXPECT_EQ((Cut{.rows = 7, .shares = 5}.slots()), 0U);
+  Place place;
+  place.count = 7;
+  place.padded_to = 16;
+  const Cut cut = cut_of(place, 5);
+  EXPECT_EQ(cut.rows, 7U);
+  EXPECT_EQ(cut.slots(), 4U);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -8,18 +8,20 @@
 namespace penstock {
 
 Geometry::Geometry(Steps steps) : steps_(std::move(steps)), single_(steps_.single()) {
-  segments_ = {{0, 0, single_ ? single_->groups.batch : 1}};
+  segments_ = {
+      {0, 0, single_ ? single_->groups.batch : 1, single_ ? single_->groups.tail : TailRule::keep}};
   total_ = count_steps();
 }
 
 Geometry::Geometry(Steps steps, std::vector<Segment> earlier, Segment here)
     : steps_(std::move(steps)), single_(steps_.single()), segments_(std::move(earlier)) {
   PENSTOCK_CHECK(elastic());
+  here.tail = single_->groups.tail;
   // A segment that delivered nothing, or goes on as the one before, leaves no trace.
   std::erase_if(segments_, [&](const Segment& segment) { return segment.step >= here.step; });
   if (!segments_.empty()) total_ = count_steps();
   const bool goes_on = !segments_.empty() && segments_.back().batch == here.batch &&
-                       position(here.step) == here.position;
+                       segments_.back().tail == here.tail && position(here.step) == here.position;
   if (!goes_on) segments_.push_back(here);
   total_ = count_steps();
 }
@@ -38,9 +40,9 @@ Geometry::Spot Geometry::spot(const Segment& segment, std::uint64_t step) const 
   // First what is left of the round the segment starts in, then whole rounds.
   std::uint64_t round = samples == 0 ? 0 : segment.position / samples;
   const std::uint64_t offset = samples == 0 ? 0 : segment.position % samples;
-  const Groups rest{samples - offset, segment.batch, single_->groups.tail};
+  const Groups rest = groups(segment, samples - offset);
   if (ahead < rest.steps()) return {round, offset + rest.first(ahead), rest.size(ahead)};
-  const Groups whole{samples, segment.batch, single_->groups.tail};
+  const Groups whole = groups(segment, samples);
   const std::uint64_t beyond = ahead - rest.steps();
   if (whole.steps() == 0) return {single_->rounds, 0, 0};
   round += 1 + beyond / whole.steps();
@@ -52,8 +54,8 @@ std::uint64_t Geometry::steps_from(const Segment& segment) const {
   const std::uint64_t samples = single_->groups.count;
   if (samples == 0 || single_->rounds == 0) return 0;
   if (samples == kEndless) return kEndless;
-  const Groups rest{samples - segment.position % samples, segment.batch, single_->groups.tail};
-  const Groups whole{samples, segment.batch, single_->groups.tail};
+  const Groups rest = groups(segment, samples - segment.position % samples);
+  const Groups whole = groups(segment, samples);
   if (single_->rounds == kEndless) return whole.steps() == 0 ? rest.steps() : kEndless;
   const std::uint64_t round = segment.position / samples;
   if (round >= single_->rounds) return 0;
@@ -73,8 +75,18 @@ std::uint64_t Geometry::span() const {
 Place Geometry::step(std::uint64_t pass, std::uint64_t step) const {
   PENSTOCK_CHECK_LT(step, steps());
   if (!elastic()) return steps_.step({pass, 0}, step);
-  const Spot found = spot(segment_of(step), step);
-  return {single_->leaf, {pass, found.round}, found.first, found.count};
+  const Segment& segment = segment_of(step);
+  const Spot found = spot(segment, step);
+  const Groups round = groups(segment, single_->groups.count);
+  return {single_->leaf, {pass, found.round}, found.first,
+          found.count,   round.period(),      round.padded_to()};
+}
+
+Groups Geometry::rest_of_round() const {
+  PENSTOCK_CHECK(elastic());
+  const std::uint64_t samples = single_->groups.count;
+  const bool part = samples != 0 && samples != kEndless;
+  return groups(segments_.back(), part ? samples - segments_.back().position % samples : samples);
 }
 
 std::uint64_t Geometry::position(std::uint64_t step) const {

@@ -11,11 +11,12 @@
 
 namespace penstock {
 
-/// From `step` on, starting at `position`, batches hold `batch` samples.
+/// From `step` on, starting at `position`, batches hold `batch` samples and end as `tail` says.
 struct Segment {
   std::uint64_t step = 0;
   std::uint64_t position = 0;
   std::uint64_t batch = 1;
+  TailRule tail = TailRule::keep;
   bool operator==(const Segment&) const = default;
 };
 
@@ -24,7 +25,8 @@ class Geometry {
   /// A pass from its start.
   explicit Geometry(Steps steps);
   /// A pass of which earlier runs delivered the part before `here`, with the batch sizes of
-  /// `earlier` (ascending, the first at step 0). `elastic()` datasets only.
+  /// `earlier` (ascending, the first at step 0). `elastic()` datasets only; what is left of the
+  /// pass has the tail of `steps`.
   Geometry(Steps steps, std::vector<Segment> earlier, Segment here);
 
   [[nodiscard]] bool elastic() const { return single_.has_value(); }
@@ -36,9 +38,14 @@ class Geometry {
   /// Samples (or steps) of the pass, or kEndless.
   [[nodiscard]] std::uint64_t span() const;
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
+  /// Samples of the round in which the last segment begins, from its position on.
+  [[nodiscard]] Groups rest_of_round() const;
 
  private:
   [[nodiscard]] std::uint64_t count_steps() const;
+  [[nodiscard]] Groups groups(const Segment& segment, std::uint64_t samples) const {
+    return {samples, segment.batch, segment.tail};
+  }
   [[nodiscard]] std::uint64_t steps_from(const Segment& segment) const;
   [[nodiscard]] const Segment& segment_of(std::uint64_t step) const;
   struct Spot {

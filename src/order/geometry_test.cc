@@ -38,7 +38,7 @@ void for_each_data(const std::function<void(const Data&)>& check) {
   constexpr std::uint64_t kRounds[] = {0, 1, 3, kEndless};
   for (const std::uint64_t count : kCounts)
     for (std::uint64_t batch = 1; batch <= 5; ++batch)
-      for (const TailRule tail : {TailRule::keep, TailRule::drop})
+      for (const TailRule tail : {TailRule::keep, TailRule::drop, TailRule::even, TailRule::wrap})
         for (const std::uint64_t rounds : kRounds) check({count, batch, tail, rounds});
 }
 
@@ -60,18 +60,32 @@ class Walk {
     std::vector<Piece> pieces;
     while (pieces.size() < kPrefix + 100) {
       const std::uint64_t batch = batch_at(pieces.size());
+      if (starts_segment(pieces.size())) steps_left_ = 0;
       const std::uint64_t position = round_ == 0 ? next_ : round_ * data_.count + next_;
       leave_round_unless_fitting(batch);
       if (data_.count == 0 || round_ >= data_.rounds) break;
-      const std::uint64_t size = std::min(batch, data_.count - next_);
+      const std::uint64_t size = next_size(batch);
       pieces.push_back({position, round_, next_, size});
-      next_ += size;
+      next_ = std::min(data_.count, next_ + size);
       leave_round_unless_fitting(batch);
     }
     return pieces;
   }
 
  private:
+  [[nodiscard]] bool starts_segment(std::uint64_t step) const {
+    return std::ranges::any_of(segments_, [&](const Segment& one) { return one.step == step; });
+  }
+  std::uint64_t next_size(std::uint64_t batch) {
+    const std::uint64_t left = data_.count - next_;
+    if (data_.tail == TailRule::wrap || data_.count == kEndless) return batch;
+    if (data_.tail != TailRule::even) return std::min(batch, left);
+    // Spread over the steps that were counted when the round, or the size, began.
+    if (steps_left_ == 0) steps_left_ = (left + batch - 1) / batch;
+    const std::uint64_t size = (left + steps_left_ - 1) / steps_left_;
+    --steps_left_;
+    return size;
+  }
   [[nodiscard]] std::uint64_t batch_at(std::uint64_t step) const {
     std::uint64_t batch = 0;
     for (const Segment& segment : segments_)
@@ -90,11 +104,12 @@ class Walk {
   std::vector<Segment> segments_;
   std::uint64_t round_ = 0;
   std::uint64_t next_ = 0;
+  std::uint64_t steps_left_ = 0;  // of the round, for even
 };
 
 std::string words(const Data& data, const Geometry& geometry) {
-  std::string text = fmt::format("{} samples, {} rounds{}", data.count, data.rounds,
-                                 data.tail == TailRule::drop ? ", drop" : "");
+  std::string text = fmt::format("{} samples, {} rounds, tail {}", data.count, data.rounds,
+                                 static_cast<int>(data.tail));
   for (const Segment& segment : geometry.segments())
     text += fmt::format(", from step {} (position {}) by {}", segment.step, segment.position,
                         segment.batch);
@@ -112,6 +127,8 @@ void expect_walk(const Data& data, const Geometry& geometry) {
     ASSERT_EQ((Piece{geometry.position(step), place.turn.round, place.first, place.count}),
               pieces[step])
         << words(data, geometry) << ", step " << step;
+    const bool wraps = data.tail == TailRule::wrap && data.count != kEndless;
+    ASSERT_EQ(place.period, wraps ? data.count : 0) << words(data, geometry);
   }
 }
 
@@ -169,7 +186,7 @@ TEST(GeometryTest, StepsBeforeAChangeOfSizeStayAsTheyWereDelivered) {
 
 TEST(GeometryTest, WhereNothingIsDroppedEverySampleComesOnceWhereverSizesChange) {
   for_each_data([](const Data& data) {
-    if (data.tail == TailRule::drop) return;
+    if (data.tail == TailRule::drop || data.tail == TailRule::wrap) return;
     const Geometry before(data.steps());
     for (std::uint64_t step = 0; step < steps_to_look_at(before); ++step) {
       const Geometry after = data.by(5).from(before, step);
@@ -211,6 +228,49 @@ TEST(GeometryTest, ASizeThatDeliveredNothingIsForgotten) {
   EXPECT_EQ(data.by(4).from(unused, 2).segments(), (std::vector<Segment>{{0, 0, 3}, {2, 6, 4}}));
   EXPECT_EQ(data.from(unused, 2).segments(), first.segments());
   EXPECT_EQ(data.by(4).from(first, 0).segments(), (std::vector<Segment>{{0, 0, 4}}));
+}
+
+TEST(GeometryTest, WhatIsLeftOfARoundIsSpreadEvenlyAgainAtAnotherSize) {
+  const Data data{.count = 103, .batch = 16, .tail = TailRule::even, .rounds = 1};
+  const Geometry before(data.steps());
+  const Geometry after = data.by(20).from(before, 2);  // 73 samples are left
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t step = 0; step < after.steps(); ++step)
+    sizes.push_back(after.step(kPass, step).count);
+  EXPECT_EQ(sizes, (std::vector<std::uint64_t>{15, 15, 19, 18, 18, 18}));
+  EXPECT_EQ(after.rest_of_round().count, 73U);
+}
+
+TEST(GeometryTest, AWrapAtAnotherSizeStillStartsAtTheStartOfTheOrder) {
+  const Data data{.count = 10, .batch = 4, .tail = TailRule::wrap, .rounds = 2};
+  const Geometry after = data.by(5).from(Geometry(data.steps()), 1);
+  const Place last = after.step(kPass, 2);  // positions 9, then 0 to 3
+  EXPECT_EQ(last.first, 9U);
+  EXPECT_EQ(last.count, 5U);
+  EXPECT_EQ(last.period, 10U);
+  EXPECT_EQ(after.position(3), 10U) << "the position at the end of a round counts its samples";
+}
+
+TEST(GeometryTest, StepsKeepTheTailTheyWereDeliveredWith) {
+  const Data even{.count = 13, .batch = 4, .tail = TailRule::even, .rounds = 1};
+  const Data keep{.count = 13, .batch = 4, .tail = TailRule::keep, .rounds = 1};
+  const Geometry before(even.steps());          // 4, 3, 3, 3
+  const Geometry after = keep.from(before, 2);  // and 4, 2 for the last six
+  const Geometry again = even.from(after, 3);
+  EXPECT_EQ(after.segments().size(), 2U);
+  EXPECT_EQ(after.step(kPass, 1).count, 3U);
+  EXPECT_EQ(after.step(kPass, 2).count, 4U);
+  EXPECT_EQ(after.step(kPass, 3).count, 2U);
+  EXPECT_EQ(again.step(kPass, 2).count, 4U);
+  EXPECT_EQ(again.segments().size(), 3U);
+}
+
+TEST(GeometryTest, PaddedStepsHaveTheSlotsOfTheirSize) {
+  const Data data{.count = 13, .batch = 4, .tail = TailRule::pad, .rounds = 1};
+  const Geometry after = data.by(6).from(Geometry(data.steps()), 2);
+  EXPECT_EQ(after.step(kPass, 1).padded_to, 4U);
+  EXPECT_EQ(after.step(kPass, 2).padded_to, 6U);
+  EXPECT_EQ(after.step(kPass, 2).count, 5U);
 }
 
 TEST(GeometryTest, WhereTheDatasetCountsStepsThePositionIsTheStep) {

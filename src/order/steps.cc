@@ -25,15 +25,32 @@ std::uint64_t plus(std::uint64_t left, std::uint64_t right) {
 
 std::uint64_t Groups::steps() const {
   if (count == kEndless) return kEndless;
-  return count / batch + (tail == TailRule::keep && count % batch != 0 ? 1 : 0);
+  return count / batch + (tail != TailRule::drop && count % batch != 0 ? 1 : 0);
+}
+
+std::uint64_t Groups::first(std::uint64_t step) const {
+  if (tail != TailRule::even || divides()) return step * batch;
+  return step * (count / steps()) + std::min(step, count % steps());
 }
 
 std::uint64_t Groups::size(std::uint64_t step) const {
-  return count == kEndless ? batch : std::min(batch, count - first(step));
+  if (count == kEndless || tail == TailRule::wrap) return batch;
+  if (tail == TailRule::even) return first(step + 1) - first(step);
+  return std::min(batch, count - first(step));
+}
+
+std::uint64_t Groups::step_of(std::uint64_t row) const {
+  if (tail != TailRule::even || divides()) return row / batch;
+  // The first steps hold one sample more than the others.
+  const std::uint64_t small = count / steps();
+  const std::uint64_t larger = count % steps();
+  const std::uint64_t in_larger = larger * (small + 1);
+  return row < in_larger ? row / (small + 1) : larger + (row - in_larger) / small;
 }
 
 std::uint64_t Groups::delivered() const {
-  return count == kEndless || tail == TailRule::keep ? count : count / batch * batch;
+  const bool filled = tail == TailRule::drop || tail == TailRule::wrap;
+  return count == kEndless || !filled ? count : steps() * batch;
 }
 
 /// One level of the tree. A part answers for itself and asks its children for the rest.
@@ -147,12 +164,18 @@ Place Steps::step(Turn turn, std::uint64_t step) const {
   PENSTOCK_CHECK_LT(step, part.count);
   switch (part.kind) {
     case Part::Kind::leaf:
-      return {part.leaf, turn, part.groups.first(step), part.groups.size(step)};
+      return {part.leaf,
+              turn,
+              part.groups.first(step),
+              part.groups.size(step),
+              part.groups.period(),
+              part.groups.padded_to()};
     case Part::Kind::repeat: {
       const std::uint64_t rounds = part.first == kEndless ? kEndlessRounds : part.first;
       const std::uint64_t each = part.inputs[0].count();
       const std::uint64_t round = each == kEndless ? 0 : step / each;
-      return part.inputs[0].step({turn.pass, turn.round * rounds + round}, step - round * each);
+      return part.inputs[0].step({turn.pass, turn.round * rounds + round, turn.lap},
+                                 step - round * each);
     }
     case Part::Kind::slice:
       return part.inputs[0].step(turn, part.first + step);
@@ -171,18 +194,30 @@ Place Steps::step(Turn turn, std::uint64_t step) const {
   throw InternalError("a kind of step node without an answer");
 }
 
+Place Steps::row_of(const Part& leaf, Turn turn, std::uint64_t row) {
+  const Groups& groups = leaf.groups;
+  const std::uint64_t period = groups.period();
+  std::uint64_t left = groups.delivered() - row;
+  if (period == 0) return {leaf.leaf, turn, row, left, 0, groups.padded_to()};
+  const std::uint64_t laps = (groups.delivered() + period - 1) / period;
+  turn.lap = turn.lap * laps + row / period;
+  left = std::min(left, period - row % period);
+  return {leaf.leaf, turn, row % period, left, period};
+}
+
 Place Steps::row(Turn turn, std::uint64_t row) const {
   const Part& part = *part_;
   PENSTOCK_CHECK(part.in_order);
   PENSTOCK_CHECK_LT(row, part.rows);
   switch (part.kind) {
     case Part::Kind::leaf:
-      return {part.leaf, turn, row, part.groups.delivered() - row};
+      return row_of(part, turn, row);
     case Part::Kind::repeat: {
       const std::uint64_t rounds = part.first == kEndless ? kEndlessRounds : part.first;
       const std::uint64_t each = part.inputs[0].rows();
       const std::uint64_t round = each == kEndless ? 0 : row / each;
-      return part.inputs[0].row({turn.pass, turn.round * rounds + round}, row - round * each);
+      return part.inputs[0].row({turn.pass, turn.round * rounds + round, turn.lap},
+                                row - round * each);
     }
     case Part::Kind::slice: {
       Place place = part.inputs[0].row(turn, part.inputs[0].rows_before(part.first) + row);
@@ -221,6 +256,41 @@ std::uint64_t Steps::rows_before(std::uint64_t step) const {
     default:
       throw InternalError("rows before a step of steps that are not in order");
   }
+}
+
+std::optional<std::uint32_t> Steps::short_leaf(std::uint64_t first, std::uint64_t last) const {
+  const Part& part = *part_;
+  last = std::min(last, part.count);
+  if (first >= last) return std::nullopt;
+  const auto end = [last](std::uint64_t moved) { return last == kEndless ? kEndless : moved; };
+  switch (part.kind) {
+    case Part::Kind::leaf:
+      if (part.groups.tail != TailRule::strict || part.groups.divides() || last < part.count)
+        return std::nullopt;
+      return part.leaf;
+    case Part::Kind::repeat: {
+      const std::uint64_t each = part.inputs[0].count();
+      const std::uint64_t before = each == kEndless ? 0 : first / each * each;
+      const std::uint64_t until = end(last - before);
+      const auto found = part.inputs[0].short_leaf(first - before, std::min(until, each));
+      if (found || until <= each) return found;
+      return part.inputs[0].short_leaf(0, std::min(end(until - each), each));
+    }
+    case Part::Kind::slice:
+      return part.inputs[0].short_leaf(part.first + first, end(part.first + last));
+    case Part::Kind::shard:
+      return part.inputs[0].short_leaf(part.first + first * part.stride,
+                                       end(part.first + (last - 1) * part.stride + 1));
+    case Part::Kind::shuffle:  // which steps these are depends on the pass
+      return part.inputs[0].short_leaf(0, kEndless);
+    case Part::Kind::concatenate: {
+      const std::uint64_t left = part.inputs[0].count();
+      const auto found = part.inputs[0].short_leaf(first, std::min(last, left));
+      if (found || last <= left) return found;
+      return part.inputs[1].short_leaf(first - std::min(first, left), end(last - left));
+    }
+  }
+  throw InternalError("a kind of step node without an answer");
 }
 
 std::optional<Steps::Single> Steps::single() const {

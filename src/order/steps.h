@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/mix.h"
 #include "order/permutation.h"
 
 namespace penstock {
@@ -17,7 +18,9 @@ inline constexpr std::uint64_t kUncounted = UINT64_MAX - 1;
 /// What one round of an endless repeat counts as when rounds of several repeats are combined.
 inline constexpr std::uint64_t kEndlessRounds = 1ULL << 32;
 
-enum class TailRule : std::uint8_t { keep, drop };
+/// What happens where the groups do not come out even. `pad` and `strict` group as `keep` does: the
+/// cut adds empty slots for the one, the plan refuses what the other does not want.
+enum class TailRule : std::uint8_t { keep, drop, even, wrap, pad, strict };
 
 /// `count` samples in groups of `batch`.
 struct Groups {
@@ -26,16 +29,31 @@ struct Groups {
   TailRule tail = TailRule::keep;
 
   [[nodiscard]] std::uint64_t steps() const;
-  [[nodiscard]] std::uint64_t first(std::uint64_t step) const { return step * batch; }
+  [[nodiscard]] std::uint64_t first(std::uint64_t step) const;
   [[nodiscard]] std::uint64_t size(std::uint64_t step) const;
-  /// Samples that are delivered, which `drop` makes fewer than `count`.
+  /// The step that holds `row` of what is delivered.
+  [[nodiscard]] std::uint64_t step_of(std::uint64_t row) const;
+  /// Samples that are delivered, which `drop` makes fewer than `count` and `wrap` more.
   [[nodiscard]] std::uint64_t delivered() const;
+  /// `wrap`: the order starts again after so many samples; otherwise 0.
+  [[nodiscard]] std::uint64_t period() const {
+    return tail == TailRule::wrap && count != kEndless ? count : 0;
+  }
+  /// `pad`: slots of every step; otherwise 0.
+  [[nodiscard]] std::uint64_t padded_to() const { return tail == TailRule::pad ? batch : 0; }
+  /// True when every step holds `batch` samples.
+  [[nodiscard]] bool divides() const { return count == kEndless || count % batch == 0; }
 };
 
-/// Which time through the data: the pass, and the round of the repeats above, combined.
+/// Which time through the data: the pass, and the round of the repeats above, combined. A wrap
+/// gives samples of the round once more, in its order: each time is a lap.
 struct Turn {
   std::uint64_t pass = 0;
   std::uint64_t round = 0;
+  std::uint64_t lap = 0;
+
+  /// Differs each time that a sample comes in a pass.
+  [[nodiscard]] std::uint64_t occurrence() const { return lap == 0 ? round : combine(round, lap); }
 };
 
 /// Rows of one batch node: `count` samples of its input from `first` on.
@@ -44,6 +62,8 @@ struct Place {
   Turn turn;
   std::uint64_t first = 0;
   std::uint64_t count = 0;
+  std::uint64_t period = 0;     // the order starts again after so many samples; 0: it does not
+  std::uint64_t padded_to = 0;  // slots of the step, empty ones included; 0: none are
 };
 
 /// A shuffle of whole steps.
@@ -77,6 +97,9 @@ class Steps {
   [[nodiscard]] Place row(Turn turn, std::uint64_t row) const;
   /// Samples in the steps before `step`; `in_order()` only.
   [[nodiscard]] std::uint64_t rows_before(std::uint64_t step) const;
+  /// A `strict` batch node that has, or in some pass may have, a short step among [first, last).
+  [[nodiscard]] std::optional<std::uint32_t> short_leaf(std::uint64_t first,
+                                                        std::uint64_t last) const;
 
   /// The one batch node and how often it is repeated, when there is nothing else.
   struct Single {
@@ -88,6 +111,7 @@ class Steps {
 
  private:
   struct Part;
+  static Place row_of(const Part& leaf, Turn turn, std::uint64_t row);
   explicit Steps(std::shared_ptr<const Part> part) : part_(std::move(part)) {}
   std::shared_ptr<const Part> part_;
 };

@@ -38,14 +38,39 @@ struct Tree {
   std::string words = {};
 };
 
+constexpr TailRule kTails[] = {TailRule::keep, TailRule::drop, TailRule::even,
+                               TailRule::wrap, TailRule::pad,  TailRule::strict};
+constexpr const char* kTailWords[] = {"", " drop", " even", " wrap", " pad", " strict"};
+
+/// Samples of the next step when `left` of them are left; nothing where the step is dropped.
+std::optional<std::uint64_t> next_size(std::uint64_t left, Groups groups) {
+  if (left >= groups.batch && groups.tail != TailRule::even) return groups.batch;
+  switch (groups.tail) {
+    case TailRule::drop:
+      return std::nullopt;
+    case TailRule::wrap:
+      return groups.batch;
+    case TailRule::even: {
+      if (left == kEndless) return groups.batch;
+      const std::uint64_t steps_left = (left + groups.batch - 1) / groups.batch;
+      return (left + steps_left - 1) / steps_left;
+    }
+    default:
+      return left;
+  }
+}
+
 Tree leaf(std::uint32_t number, Groups groups) {
   auto list = [=](Turn turn, std::size_t limit) {
     std::vector<Place> places;
-    for (std::uint64_t first = 0; first < groups.count && places.size() < limit;
-         first += groups.batch) {
-      const std::uint64_t size = std::min(groups.batch, groups.count - first);
-      if (size == groups.batch || groups.tail == TailRule::keep)
-        places.push_back({number, turn, first, size});
+    const bool wraps = groups.tail == TailRule::wrap && groups.count != kEndless;
+    const std::uint64_t slots = groups.tail == TailRule::pad ? groups.batch : 0;
+    for (std::uint64_t first = 0; first < groups.count && places.size() < limit;) {
+      const auto size =
+          next_size(groups.count == kEndless ? kEndless : groups.count - first, groups);
+      if (!size) break;
+      places.push_back({number, turn, first, *size, wraps ? groups.count : 0, slots});
+      first += *size;
     }
     return places;
   };
@@ -55,7 +80,7 @@ Tree leaf(std::uint32_t number, Groups groups) {
           true,
           Counted{number, groups, 1},
           fmt::format("{} by {}{}", groups.count, groups.batch,
-                      groups.tail == TailRule::drop ? " drop" : "")};
+                      kTailWords[static_cast<std::size_t>(groups.tail)])};
 }
 
 Tree repeat(const Tree& input, std::uint64_t rounds) {
@@ -166,7 +191,7 @@ void for_each_tree(const std::function<void(const Tree&)>& check) {
   for (std::uint64_t number = 0; number <= 13; ++number) {
     const std::uint64_t count = number == 13 ? kEndless : number;
     for (std::uint64_t batch = 1; batch <= 5; ++batch) {
-      for (const TailRule tail : {TailRule::keep, TailRule::drop}) {
+      for (const TailRule tail : kTails) {
         const Tree root = leaf(0, {.count = count, .batch = batch, .tail = tail});
         check(root);
         for (const Tree& one : grown(root)) {
@@ -183,13 +208,18 @@ void for_each_tree(const std::function<void(const Tree&)>& check) {
   }
 }
 
-using Row = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t, std::uint64_t>;
+/// Leaf, pass, round, lap and position.
+using Row = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
 using Rows = std::vector<Row>;
 
 Rows rows_of(const Place& place) {
   Rows rows;
-  for (std::uint64_t i = 0; i < place.count; ++i)
-    rows.emplace_back(place.leaf, place.turn.pass, place.turn.round, place.first + i);
+  for (std::uint64_t i = 0; i < place.count; ++i) {
+    const std::uint64_t at = place.first + i;
+    const std::uint64_t lap = place.period == 0 ? 0 : at / place.period;
+    rows.emplace_back(place.leaf, place.turn.pass, place.turn.round, place.turn.lap + lap,
+                      place.period == 0 ? at : at % place.period);
+  }
   return rows;
 }
 
@@ -198,8 +228,9 @@ TEST(StepsTest, EveryStepIsWhatAListOfTheStepsHoldsThere) {
     const auto places = tree.list(kTurn, tree.endless ? kPrefix : kAll);
     ASSERT_EQ(tree.steps.count(), tree.endless ? kEndless : places.size()) << tree.words;
     for (std::size_t step = 0; step < places.size(); ++step) {
-      ASSERT_EQ(rows_of(tree.steps.step(kTurn, step)), rows_of(places[step]))
-          << tree.words << ", step " << step;
+      const Place place = tree.steps.step(kTurn, step);
+      ASSERT_EQ(rows_of(place), rows_of(places[step])) << tree.words << ", step " << step;
+      ASSERT_EQ(place.padded_to, places[step].padded_to) << tree.words << ", step " << step;
     }
   });
 }
@@ -263,6 +294,81 @@ TEST(StepsTest, SpanCountsDroppedSamplesToo) {
   EXPECT_EQ(Steps::concatenated(steps, steps).span(), 22U);
 }
 
+TEST(StepsTest, AWrapCountsTheSamplesOfItsRoundOnce) {
+  const Steps steps = Steps::leaf(0, {.count = 11, .batch = 4, .tail = TailRule::wrap});
+  EXPECT_EQ(steps.rows(), 12U);
+  EXPECT_EQ(steps.span(), 11U);
+  EXPECT_EQ(steps.repeated(3).rows(), 36U);
+  EXPECT_EQ(steps.repeated(3).span(), 33U);
+}
+
+TEST(StepsTest, AHundredAndThreeInSixteensAreSpreadEvenly) {
+  const Groups groups{.count = 103, .batch = 16, .tail = TailRule::even};
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t step = 0; step < groups.steps(); ++step) sizes.push_back(groups.size(step));
+  EXPECT_EQ(sizes, (std::vector<std::uint64_t>{15, 15, 15, 15, 15, 14, 14}));
+}
+
+TEST(StepsTest, TheStepOfARowIsTheOneThatHoldsIt) {
+  for (std::uint64_t count = 0; count <= 40; ++count)
+    for (std::uint64_t batch = 1; batch <= 12; ++batch)
+      for (const TailRule tail : kTails) {
+        const Groups groups{count, batch, tail};
+        std::uint64_t row = 0;
+        for (std::uint64_t step = 0; step < groups.steps(); ++step)
+          for (std::uint64_t i = 0; i < groups.size(step); ++i)
+            ASSERT_EQ(groups.step_of(row++), step) << count << " by " << batch;
+        ASSERT_EQ(row, groups.delivered());
+      }
+}
+
+TEST(StepsTest, LapsOfAWrapBelowAWrapAreAllDifferent) {
+  // What unbatch asks of an inner wrap: 2 samples by 5, in three laps for each outer lap.
+  const Steps inner = Steps::leaf(0, {.count = 2, .batch = 5, .tail = TailRule::wrap});
+  Rows rows;
+  for (std::uint64_t lap = 0; lap < 3; ++lap)
+    for (std::uint64_t row = 0; row < inner.rows(); ++row) {
+      Place place = inner.row({.pass = 0, .round = 0, .lap = lap}, row);
+      place.count = 1;
+      rows.push_back(rows_of(place).front());
+    }
+  std::ranges::sort(rows);
+  EXPECT_EQ(std::ranges::adjacent_find(rows), rows.end());
+}
+
+TEST(StepsTest, ALapIsAnOccurrenceOfItsOwn) {
+  EXPECT_EQ((Turn{.pass = 4, .round = 7}.occurrence()), 7U);
+  std::vector<std::uint64_t> seen;
+  for (std::uint64_t round = 0; round < 100; ++round)
+    for (std::uint64_t lap = 0; lap < 100; ++lap)
+      seen.push_back(Turn{.pass = 0, .round = round, .lap = lap}.occurrence());
+  std::ranges::sort(seen);
+  EXPECT_EQ(std::ranges::adjacent_find(seen), seen.end());
+}
+
+TEST(StepsTest, ShortStepsOfStrictBatchesAreFoundWhereverTheyLie) {
+  for_each_tree([](const Tree& tree) {
+    const auto found = tree.steps.short_leaf(0, kEndless);
+    bool is_short = false;
+    const bool strict = tree.words.find("strict") != std::string::npos;
+    if (!strict || tree.steps.count() == 0) {
+      ASSERT_FALSE(found) << tree.words;
+      return;
+    }
+    // In the trees here leaf 0 is the strict one, and its batch size stands after "by".
+    const std::uint64_t size = std::stoull(tree.words.substr(tree.words.find(" strict") - 1));
+    for (const Place& place : tree.list(kTurn, tree.endless ? kPrefix : kAll))
+      is_short = is_short || (place.leaf == 0 && place.count < size);
+    if (is_short) {
+      ASSERT_EQ(found, 0U) << tree.words;
+    }
+    // A shuffle or a shard may be refused for a step that comes in another pass, or not at all.
+    if (!is_short && tree.in_order) {
+      ASSERT_FALSE(found) << tree.words;
+    }
+  });
+}
+
 TEST(StepsTest, AStepOrRowBeyondTheEndIsOurOwnMistake) {
   const Steps steps = Steps::leaf(0, {.count = 5, .batch = 2});
   EXPECT_THROW((void)steps.step({}, 3), InternalError);
@@ -277,9 +383,9 @@ TEST(StepsTest, FarStepsOfHugeDataAreAnsweredAtOnce) {
                           .sliced(1, kEndless);
   const std::uint64_t each = (1ULL << 60) + 1;
   const Place last = steps.step({}, each - 2);
-  EXPECT_EQ(rows_of(last), (Rows{{0, 0, 0, 1ULL << 61}}));
+  EXPECT_EQ(rows_of(last), (Rows{{0, 0, 0, 0, 1ULL << 61}}));
   const Place next = steps.step({}, each - 1);
-  EXPECT_EQ(rows_of(next), (Rows{{0, 0, 1, 0}, {0, 0, 1, 1}}));
+  EXPECT_EQ(rows_of(next), (Rows{{0, 0, 1, 0, 0}, {0, 0, 1, 0, 1}}));
   EXPECT_EQ(steps.rows_before(each - 1), (1ULL << 61) - 1);
 }
 

@@ -103,8 +103,12 @@ struct PulledStep {
   std::uint32_t leaf = 0;
   std::uint64_t pass = 0;
   std::size_t rows = 0;
+  std::uint64_t padded_to = 0;  // slots, empty ones included; 0: none are
   std::unique_ptr<RowBuffer> buffer;
 };
+inline Place place_of(const PulledStep& step) {
+  return {step.leaf, {step.pass, 0}, 0, step.rows, 0, step.padded_to};
+}
 
 class StepCursor {
  public:

@@ -204,7 +204,7 @@ class ExpandCursor final : public Cursor {
       }
       auto done = open_element(slot, std::move(before));
       if (done || pulling.failures == nullptr) return done;
-      pulling.failures->add(std::move(done.failure()));
+      pulling.failures->add(std::move(done.failure()), nullptr);
     }
   }
 

@@ -20,14 +20,17 @@ std::string size_text(std::uint64_t bytes) {
 void explain_cut(const Plan& plan, std::string& text) {
   const auto line = [&](const char* which, std::uint64_t step) {
     const auto sizes = plan.cut(step);
+    const std::uint64_t slots =
+        cut_of(plan.data()->geometry.step(0, step), plan.shares().total).slots();
     constexpr std::size_t kShownMax = 16;
     std::uint64_t rows = 0;
     for (const std::uint64_t size : sizes) rows += size;
     const std::size_t shown = std::min(sizes.size(), kShownMax);
     text += fmt::format(
-        "  {} {:>6} samples over {} shares: {}{}\n", which, rows, sizes.size(),
+        "  {} {:>6} samples over {} shares: {}{}{}\n", which, rows, sizes.size(),
         fmt::join(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-        shown < sizes.size() ? fmt::format(", ... {}", sizes.back()) : "");
+        shown < sizes.size() ? fmt::format(", ... {}", sizes.back()) : "",
+        slots > 0 ? fmt::format(", in {} rows each", slots) : "");
   };
   if (plan.steps().is_unknown()) return line("full step ", 0);
   if (plan.steps().is_counted() && plan.steps().count() == 0) return;
@@ -36,16 +39,53 @@ void explain_cut(const Plan& plan, std::string& text) {
     line("last step ", plan.steps().count() - 1);
 }
 
-/// Samples that drops leave out each time through, those below an unbatch included.
-std::uint64_t dropped(const Node& node, std::optional<Tail> tail) {
-  std::uint64_t lost = 0;
-  if (const auto* batch = node.as<BatchVerb>(); batch && node.input().size.is_counted()) {
+/// What the tails cost each time through.
+struct TailCost {
+  std::uint64_t dropped = 0;
+  std::uint64_t repeated = 0;
+  std::uint64_t slots = 0;  // of padded steps
+  std::uint64_t empty = 0;  // of these
+  bool padded = false;
+};
+
+/// Batches below an unbatch drop and repeat too, but have no empty slots.
+void add_cost(const Node& node, std::optional<Tail> tail, std::uint64_t shares, TailCost& cost) {
+  if (const auto* batch = node.as<BatchVerb>()) {
     const Groups groups = groups_of(*batch, node.input().size, tail);
-    lost = groups.count - groups.delivered();
+    const bool counted = groups.count != kEndless;
+    if (counted && groups.delivered() < groups.count)
+      cost.dropped += groups.count - groups.delivered();
+    if (counted && groups.delivered() > groups.count)
+      cost.repeated += groups.delivered() - groups.count;
+    if (groups.tail == TailRule::pad && shares > 0) {
+      cost.padded = true;
+      const std::uint64_t slots = Cut{0, shares, groups.batch}.slots() * shares;
+      if (counted) cost.slots += groups.steps() * slots;
+      if (counted) cost.empty += groups.steps() * slots - groups.count;
+    }
   }
-  if (node.as<UnbatchVerb>()) tail = std::nullopt;
-  for (const NodePtr& input : node.inputs) lost += dropped(*input, tail);
-  return lost;
+  const bool below = node.as<UnbatchVerb>() != nullptr;
+  for (const NodePtr& input : node.inputs)
+    add_cost(*input, below ? std::nullopt : tail, below ? 0 : shares, cost);
+}
+
+void explain_tail(const PlanData& data, std::string& text) {
+  TailCost cost;
+  const std::uint64_t shares = data.options.shares.total;
+  add_cost(*data.dataset.node(), data.options.tail, shares, cost);
+  if (cost.dropped > 0)
+    text += fmt::format("  tail drop: {} samples are left out each time through\n", cost.dropped);
+  if (cost.repeated > 0)
+    text +=
+        fmt::format("  tail wrap: {} samples come once more each time through\n", cost.repeated);
+  if (cost.padded)
+    text += fmt::format(
+        "  tail pad: {} of {} rows are empty each time through; samples weigh shares * rows / "
+        "step's samples, empty rows 0, loss_scale is 1\n",
+        cost.empty, cost.slots);
+  if (!cost.padded)
+    text +=
+        "  every sample weighs the same: weight 1, loss_scale = shares * rows / step's samples\n";
 }
 
 }  // namespace
@@ -65,9 +105,7 @@ std::string Plan::explain() const {
   if (shares().count < shares().total)
     text += fmt::format("  served here: shares {} to {} of {}\n", shares().first,
                         shares().first + shares().count - 1, shares().total);
-  if (const std::uint64_t lost = dropped(*data.dataset.node(), data.options.tail); lost > 0)
-    text += fmt::format("  tail drop: {} samples are left out each time through\n", lost);
-  text += "  every sample weighs the same: weight 1, loss_scale = shares * rows / step's samples\n";
+  explain_tail(data, text);
   if (const auto bytes = batch_bytes()) {
     text += fmt::format("  one batch: {}, {} shares here\n", size_text(*bytes), shares().count);
   } else {

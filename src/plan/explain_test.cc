@@ -52,6 +52,28 @@ TEST(ExplainTest, WhatADropLeavesOutIsCounted) {
   EXPECT_THAT(Plan(numbers(96).batch(16), {.tail = Tail::drop}).explain(), Not(HasSubstr("drop:")));
 }
 
+TEST(ExplainTest, WhatAWrapRepeatsIsCounted) {
+  EXPECT_THAT(Plan(numbers(103).batch(16), {.tail = Tail::wrap}).explain(),
+              AllOf(HasSubstr("7 steps, 112 samples"), HasSubstr("wrap: 9 samples come once more"),
+                    HasSubstr("weight 1")));
+  EXPECT_THAT(Plan(numbers(96).batch(16), {.tail = Tail::wrap}).explain(), Not(HasSubstr("wrap:")));
+}
+
+TEST(ExplainTest, WhatPaddingLeavesEmptyIsCounted) {
+  // 7 steps of 5 shares with 4 rows each.
+  EXPECT_THAT(
+      Plan(numbers(103).batch(16), {.shares = {5, 0, 5}, .tail = Tail::pad}).explain(),
+      AllOf(HasSubstr("7 steps, 103 samples"), HasSubstr("pad: 37 of 140 rows are empty"),
+            ContainsRegex("last step +7 samples over 5 shares: 2, 2, 1, 1, 1, in 4 rows each\n"),
+            HasSubstr("loss_scale is 1"), Not(HasSubstr("weight 1,"))));
+}
+
+TEST(ExplainTest, EvenStepsCostNothing) {
+  EXPECT_THAT(Plan(numbers(103).batch(16), {.tail = Tail::even}).explain(),
+              AllOf(HasSubstr("7 steps, 103 samples"), ContainsRegex("first step +15 samples"),
+                    ContainsRegex("last step +14 samples"), Not(HasSubstr("tail even:"))));
+}
+
 TEST(ExplainTest, WhatZipLeavesUnusedIsCounted) {
   const Plan plan(Dataset::zip({numbers(10), numbers(7)}).batch(4));
   EXPECT_THAT(plan.explain(), HasSubstr("note: zip: 3 of the 10 samples of part 0 are unused\n"));

@@ -16,18 +16,36 @@ namespace penstock {
 /// Failures of one step, from any thread.
 class RowFailures {
  public:
-  void add(Failure failure) {
+  /// `flag` is the row's own in Identity::failed, which says which row it is, however the block
+  /// was cut; null where there is no row.
+  void add(Failure failure, const std::uint8_t* flag) {
     Lock lock(mutex_);
-    failures_.push_back(std::move(failure));
+    failures_.emplace_back(std::move(failure), flag);
   }
   [[nodiscard]] std::vector<Failure> take() {
+    std::vector<Failure> taken;
+    for (auto& [failure, flag] : take_all()) taken.push_back(std::move(failure));
+    return taken;
+  }
+  /// With `row` counted from `flags` on.
+  [[nodiscard]] std::vector<Failure> take_rows(const std::uint8_t* flags) {
+    std::vector<Failure> taken;
+    for (auto& [failure, flag] : take_all()) {
+      failure.row = flag == nullptr ? 0 : static_cast<std::size_t>(flag - flags);
+      taken.push_back(std::move(failure));
+    }
+    return taken;
+  }
+
+ private:
+  using Entry = std::pair<Failure, const std::uint8_t*>;
+  std::vector<Entry> take_all() {
     Lock lock(mutex_);
     return std::exchange(failures_, {});
   }
 
- private:
   Mutex mutex_;
-  std::vector<Failure> failures_ PENSTOCK_GUARDED_BY(mutex_);
+  std::vector<Entry> failures_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
 /// Calls `body(first, rows)` for the rows of `out` that have not failed, in as few runs as
@@ -70,8 +88,8 @@ Result<void> for_good_rows(const BlockView& out, const IdSpace& ids, Body body) 
     Failure named = at_sample(std::move(failure), ids, out);
     if (!collected || named.may_pass) return named;
     const std::size_t bad = named.row;
-    out.identity.failures->add(std::move(named));
-    failed[bad] = 1;
+    out.identity.failures->add(std::move(named), failed + bad);
+    failed[bad] = kRowFailed;
     row = bad + 1;
   }
   return {};

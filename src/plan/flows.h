@@ -63,7 +63,7 @@ FlowPtr rows_flow(FlowPtr input, const ElementSpec& spec, SourcePlace place);
 struct BatchShape {
   std::uint32_t leaf = 0;
   std::uint64_t size = 1;
-  bool drop = false;
+  TailRule tail = TailRule::keep;  // or drop, or pad
 };
 StepFlowPtr batch_flow(FlowPtr input, BatchShape shape);
 /// The steps of indexed data; `leaves[i]` makes the rows of batch node i, which is leaf

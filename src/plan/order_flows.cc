@@ -256,22 +256,17 @@ class ZipCursor final : public Cursor {
   }
 
   Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
-    std::size_t rows = ended_ ? 0 : out.rows;
-    std::size_t most = 0;
-    for (std::size_t i = 0; i < inputs_.size() && rows > 0; ++i) {
-      buffers_[i]->reserve(rows);
-      auto got = inputs_[i]->pull(buffers_[i]->rows(0, rows), pulling);
+    if (pulling.failures == nullptr) return pull_some(out, pulling);
+    // Row by row, so that no failure behind the end of the shortest part is told.
+    std::size_t made = 0;
+    while (made < out.rows) {
+      const Scratch::Frame frame(pulling.scratch);
+      auto got = pull_some(cut_rows(out, made, 1, pulling.scratch), pulling);
       if (!got) return got;
-      if (flow_.strict_ && i > 0 && *got < rows) return unequal(i, *got);
-      most = std::max(most, *got);
-      rows = *got;
+      if (*got == 0) break;
+      ++made;
     }
-    if (flow_.strict_ && rows < out.rows && !ended_)
-      if (auto done = all_ended(rows, pulling); !done) return std::move(done.failure());
-    ended_ = rows < out.rows;
-    write(rows, out);
-    rows_ += rows;
-    return rows;
+    return made;
   }
   void save(Anchor& anchor) override {
     anchor.numbers.push_back(ended_ ? 1 : 0);
@@ -287,6 +282,23 @@ class ZipCursor final : public Cursor {
   }
 
  private:
+  Result<std::size_t> pull_some(const BlockView& out, Pulling& pulling) {
+    std::size_t rows = ended_ ? 0 : out.rows;
+    for (std::size_t i = 0; i < inputs_.size() && rows > 0; ++i) {
+      buffers_[i]->reserve(rows);
+      auto got = inputs_[i]->pull(buffers_[i]->rows(0, rows), pulling);
+      if (!got) return got;
+      if (flow_.strict_ && i > 0 && *got < rows) return unequal(i, *got);
+      rows = *got;
+    }
+    if (flow_.strict_ && rows < out.rows && !ended_)
+      if (auto done = all_ended(rows, pulling); !done) return std::move(done.failure());
+    ended_ = rows < out.rows;
+    write(rows, out);
+    rows_ += rows;
+    return rows;
+  }
+
   [[nodiscard]] Failure unequal(std::size_t part, std::size_t rows) const {
     return {fmt::format("zip: part {} ended after {} elements, an earlier one has more", part,
                         rows_ + rows),

@@ -18,7 +18,7 @@ struct Target {
   std::uint64_t position = 0;
 };
 bool together(const Target& a, const Target& b) {
-  return a.input == b.input && a.turn.round == b.turn.round;
+  return a.input == b.input && a.turn.round == b.turn.round && a.turn.lap == b.turn.lap;
 }
 
 /// Calls `body(target, positions there, first row)` for each run of rows that go together.
@@ -37,7 +37,10 @@ Result<void> for_runs(std::span<const std::uint64_t> asked, Scratch& scratch, Ro
     } while (last < asked.size() && together(next, target));
     const Scratch::Frame run_frame(scratch);
     auto done = body(target, std::span(positions + first, last - first), first);
-    if (!done) return done;
+    if (!done) {
+      done.failure().row += first;
+      return done;
+    }
     first = last;
   }
   return {};
@@ -164,7 +167,8 @@ struct Repeat {
   std::uint64_t rounds;
   Target operator()(const Ask& ask, std::uint64_t position) const {
     const std::uint64_t round = position / size;
-    return {0, {ask.turn.pass, ask.turn.round * rounds + round}, position - round * size};
+    return {
+        0, {ask.turn.pass, ask.turn.round * rounds + round, ask.turn.lap}, position - round * size};
   }
 };
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <cstdint>
 #include <memory>
 #include <numeric>
@@ -32,6 +34,10 @@ class Tagged final : public Stage {
               IdSpace{{{tag, static_cast<std::uint32_t>(tag)}}}),
         tag_(tag),
         asked_(asked) {}
+
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch&) const override {
+    std::ranges::copy(ask.positions, ids);
+  }
 
  protected:
   Result<void> run(const Ask& ask, const BlockView& out, Scratch&) const override {
@@ -159,6 +165,17 @@ TEST(ConcatenateStageTest, AFailureEndsTheBlock) {
   const auto done = stage->produce({{}, positions}, block.view(), scratch);
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.failure().message, "13 is broken");
+}
+
+TEST(ConcatenateStageTest, AFailureNamesTheRowOfTheBlockNotOfItsRun) {
+  Scratch scratch;
+  const StagePtr stage =
+      concatenate_stage(tagged(100), 20, tagged(200), ElementSpec::single(Dtype::u64));
+  const ScratchBlock block(stage->spec(), 4, scratch);
+  const Numbers positions = {11, 12, 20, 33};
+  const auto done = stage->produce({{}, positions}, block.view(), scratch);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.failure().row, 3U);
 }
 
 ElementSpec pair_of(const Stage& left, const Stage& right) {

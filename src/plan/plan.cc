@@ -61,6 +61,7 @@ Plan::Plan(const Dataset& dataset, const PlanOptions& options) {
   const bool draw = wants_drawn_seed(*dataset.node()) && !options.drawn_seed;
   const std::uint64_t seed = draw ? draw_seed() : options.drawn_seed.value_or(0);
   data_ = std::make_shared<const PlanData>(dataset, options, seed);
+  check_strict(*data_);
 }
 
 const Dataset& Plan::dataset() const {
@@ -105,8 +106,8 @@ std::vector<std::uint64_t> Plan::cut(std::uint64_t step) const {
   const bool stream = data_->program.stream != nullptr;
   if (!stream && step >= data_->geometry.steps())
     throw ConfigError(fmt::format("step {} of a pass of {} steps", step, data_->geometry.steps()));
-  const std::uint64_t rows = stream ? batch_samples() : data_->geometry.step(0, step).count;
-  const Cut cut{rows, shares().total};
+  const Place full{0, {}, 0, batch_samples()};
+  const Cut cut = cut_of(stream ? full : data_->geometry.step(0, step), shares().total);
   std::vector<std::uint64_t> sizes;
   for (std::uint32_t share = 0; share < cut.shares; ++share) sizes.push_back(cut.size(share));
   return sizes;

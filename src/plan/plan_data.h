@@ -26,6 +26,9 @@ struct PlanData {
 
 /// The largest global batch.
 std::uint64_t batch_samples_of(const PlanData& plan);
+/// Throws ConfigError where a batch node with tail=strict has a short step, or shares of different
+/// sizes.
+void check_strict(const PlanData& plan);
 
 /// Hints and limits that with_options and prefetch set; the outermost wins.
 struct Wishes {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "graph/tail.h"
 #include "plan/flows.h"
 #include "plan/stages.h"
 
@@ -43,6 +44,7 @@ class Compiler {
   StepFlowPtr step_flow(const Node& node, std::uint64_t first_id, std::optional<Tail> tail,
                         std::vector<Chain>& chains);
   [[nodiscard]] bool random() const { return random_ops_ > 0; }
+  [[nodiscard]] bool masks() const { return masks_; }
   std::vector<std::string> take_notes() { return std::move(notes_); }
 
  private:
@@ -82,6 +84,7 @@ class Compiler {
   std::uint64_t ops_ = 0;
   std::uint64_t random_ops_ = 0;
   std::vector<std::string> notes_;
+  bool masks_ = false;
 };
 
 StagePtr Compiler::zip(const Node& node, std::uint64_t first_id) {
@@ -116,6 +119,11 @@ StagePtr Compiler::samples(const Node& node, std::uint64_t first_id) {
   const Cardinality& input_size = node.input().size;
   if (const auto* map = node.as<MapVerb>())
     return map_stage(std::move(input), map->op, node.spec, place_of(*map));
+  if (const auto* filter = node.as<FilterVerb>()) {
+    masks_ = true;
+    return mask_stage(std::move(input), filter->op,
+                      place_of(*filter->op, filter->seed, describe_node(node)));
+  }
   if (const auto* select = node.as<SelectVerb>()) {
     if (select->op) place_of(*select->op, select->seed, "");
     return select_stage(std::move(input), select->chosen);
@@ -292,6 +300,22 @@ FlowPtr Compiler::sequence(const Node& node, std::uint64_t first_id,
   return input;
 }
 
+namespace {
+
+/// Throws for policies that need to know how many samples there will be.
+TailRule stream_tail(const Node& batch, std::optional<Tail> tail) {
+  const TailRule rule = groups_of(*batch.as<BatchVerb>(), batch.input().size, tail).tail;
+  if (rule != TailRule::keep && rule != TailRule::drop && rule != TailRule::pad)
+    throw ConfigError(
+        fmt::format("batch: tail={} needs to know how many samples there are; a stream does not "
+                    "say before it ends",
+                    tail_name(tail_of(rule))),
+        {}, "use tail short, pad or drop");
+  return rule;
+}
+
+}  // namespace
+
 StepFlowPtr Compiler::step_flow(const Node& node, std::uint64_t first_id, std::optional<Tail> tail,
                                 std::vector<Chain>& chains) {
   const std::size_t first = chains.size();
@@ -302,7 +326,9 @@ StepFlowPtr Compiler::step_flow(const Node& node, std::uint64_t first_id, std::o
           {pulled_stage(chain.samples->spec(), chain.samples->ids()), std::move(chain.whole)});
       leaves.push_back(std::move(chain.samples));
     }
-    return indexed_steps_flow(std::move(leaves), steps_of(node, tail, options_.drawn_seed).steps,
+    StepsOf shape = steps_of(node, tail, options_.drawn_seed);
+    for (const Node* leaf : shape.leaves) (void)stream_tail(*leaf, tail);
+    return indexed_steps_flow(std::move(leaves), std::move(shape.steps),
                               static_cast<std::uint32_t>(first));
   }
   if (const auto* batch = node.as<BatchVerb>()) {
@@ -312,9 +338,8 @@ StepFlowPtr Compiler::step_flow(const Node& node, std::uint64_t first_id, std::o
     for (const Deferred& each : deferred)
       stage = map_stage(std::move(stage), each.map->as<MapVerb>()->op, each.map->spec, each.place);
     chains.push_back({std::move(stage), {}});
-    const Tail policy = batch->tail.value_or(tail.value_or(Tail::short_));
     return batch_flow(std::move(input),
-                      {static_cast<std::uint32_t>(first), batch->size, policy == Tail::drop});
+                      {static_cast<std::uint32_t>(first), batch->size, stream_tail(node, tail)});
   }
   StepFlowPtr input = step_flow(node.input(), first_id, tail, chains);
   if (const auto* map = node.as<MapVerb>()) {
@@ -353,14 +378,14 @@ Program compile(const Node& root, const CompileOptions& options) {
   if (root.stream) {
     std::vector<Chain> chains;
     StepFlowPtr stream = compiler.step_flow(root, 0, options.tail, chains);
-    return {Steps::leaf(0, {}), std::move(chains),     root.spec,
-            compiler.random(),  compiler.take_notes(), std::move(stream)};
+    return {Steps::leaf(0, {}),    std::move(chains), root.spec,        compiler.random(),
+            compiler.take_notes(), compiler.masks(),  std::move(stream)};
   }
   std::vector<Chain> chains = compiler.steps(root, 0);
   StepsOf shape = steps_of(root, options.tail, options.drawn_seed);
   PENSTOCK_CHECK_EQ(chains.size(), shape.leaves.size());
-  return {std::move(shape.steps), std::move(chains),     root.spec,
-          compiler.random(),      compiler.take_notes(), nullptr};
+  return {std::move(shape.steps), std::move(chains), root.spec, compiler.random(),
+          compiler.take_notes(),  compiler.masks(),  nullptr};
 }
 
 FlowPtr compile_flow(const Node& root, const CompileOptions& options) {

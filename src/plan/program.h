@@ -33,6 +33,7 @@ struct Program {
   bool random = false;        // some op needs to know occurrences
   std::vector<std::string>
       notes;           // for the plan: what is unused, what differs from what one may think
+  bool masks = false;  // some rows may be marked as not wanted
   StepFlowPtr stream;  // of a stream: what pulls its steps; `steps` is then empty
 };
 

@@ -147,15 +147,16 @@ class TakeWhileCursor final : public Cursor {
       auto* const failed = pulling.scratch.array<std::uint8_t>(*got);
       // What lies behind the end is nobody's failure, so failures wait until the end is known.
       RowFailures found;
-      Pulling alone{pulling.scratch, pulling.failures != nullptr ? &found : nullptr, nullptr};
-      auto done = judge(*predicate_, turn_, rows, keep, failed, alone);
+      Pulling waiting = pulling;
+      if (pulling.failures != nullptr) waiting.failures = &found;
+      auto done = judge(*predicate_, turn_, rows, keep, failed, waiting);
       // One that could not be asked is left out; the first that does not pass ends it.
       std::size_t end = 0;
       const std::size_t judged = done ? *got : done.failure().row;
       while (end < judged && (keep[end] != 0 || failed[end] != 0)) ++end;
       if (!done && end == judged) return std::move(done.failure());
-      for (Failure& failure : found.take())
-        if (failure.row < end) pulling.failures->add(std::move(failure));
+      for (Failure& failure : found.take_rows(failed))
+        if (failure.row < end) pulling.failures->add(std::move(failure), nullptr);
       ended_ = ended_ || end < *got;
       kept += keep_rows(cut_rows(rows, 0, end, pulling.scratch), {keep, end});
     }

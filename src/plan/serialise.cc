@@ -7,6 +7,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "graph/tail.h"
 #include "plan/plan_data.h"
 
 namespace penstock {
@@ -53,7 +54,7 @@ struct Arguments {
   Json operator()(const ExpandVerb& verb) const { return {{"name", named(verb.word, verb.name)}}; }
   Json operator()(const BatchVerb& verb) const {
     Json args{{"size", verb.size}};
-    if (verb.tail) args["tail"] = *verb.tail == Tail::drop ? "drop" : "short";
+    if (verb.tail) args["tail"] = tail_name(*verb.tail);
     return args;
   }
   Json operator()(const ShuffleVerb& verb) const {
@@ -134,6 +135,15 @@ struct Having {
                     "pass a dataset that has it");
 }
 
+Tail tail_in(const Json& fields) {
+  const auto name = fields.at("tail").get<std::string>();
+  const auto tail = tail_named(name);
+  if (!tail)
+    throw ConfigError(fmt::format("the plan has the tail policy \"{}\", which is not known", name),
+                      {}, "use the same version of penstock on both sides");
+  return *tail;
+}
+
 /// Puts the nodes together again through Dataset's own verbs, so that the same checks apply.
 class Builder {
  public:
@@ -194,7 +204,7 @@ class Builder {
     const auto count = [&](const char* key) { return args.at(key).get<std::int64_t>(); };
     if (word == "batch") {
       BatchOptions options;
-      if (args.contains("tail")) options.tail = args["tail"] == "drop" ? Tail::drop : Tail::short_;
+      if (args.contains("tail")) options.tail = tail_in(args);
       return input.batch(count("size"), options);
     }
     if (word == "shuffle") {
@@ -253,7 +263,7 @@ std::string Plan::serialise() const {
               {"shares", {options.shares.total, options.shares.first, options.shares.count}},
               {"seed", data_->drawn_seed},
               {"order", digests().order}};
-  if (options.tail) fields["tail"] = *options.tail == Tail::drop ? "drop" : "short";
+  if (options.tail) fields["tail"] = tail_name(*options.tail);
   try {
     fields["check"] = check_of(fields);
     return fields.dump();
@@ -295,8 +305,7 @@ Plan Plan::parse(const std::string& text, const std::vector<Dataset>& having) {
     const auto shares = fields.at("shares").get<std::vector<std::uint32_t>>();
     options.shares = {shares.at(0), shares.at(1), shares.at(2)};
     options.drawn_seed = fields.at("seed").get<std::uint64_t>();
-    if (fields.contains("tail"))
-      options.tail = fields["tail"] == "drop" ? Tail::drop : Tail::short_;
+    if (fields.contains("tail")) options.tail = tail_in(fields);
     Plan plan(dataset, options);
     if (plan.digests().order != fields.at("order").get<std::string>())
       throw ConfigError("the data found under the plan's names is not the data it was made for");

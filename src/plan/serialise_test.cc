@@ -59,6 +59,10 @@ std::vector<Dataset> one_of_every_verb() {
           data.map(cast(Dtype::f32)).batch(4).map(cast(Dtype::f64)),
           batches.map(reversed, {.name = "reversed"}),
           data.batch(4, {.tail = Tail::drop}),
+          data.batch(4, {.tail = Tail::even}),
+          data.batch(4, {.tail = Tail::pad}),
+          data.batch(4, {.tail = Tail::wrap}),
+          Dataset::range(20).batch(10, {.tail = Tail::strict}),
           data.batch(4, {.tail = Tail::short_}).repeat(2),
           batches.take(2).unbatch().batch(3),
           data.shuffle({.seed = 5}).batch(4),
@@ -242,6 +246,14 @@ TEST(SerialiseTest, AGarbledPlanIsRefusedOrEqual) {
 TEST(SerialiseTest, ANameThatIsNoTextIsRefused) {
   const Dataset data = Dataset::range(4).with_options({.name = "\xff"}).batch(2);
   EXPECT_THROW((void)Plan(data).serialise(), ConfigError);
+}
+
+TEST(SerialiseTest, EveryTailOfAPlanTravels) {
+  for (const Tail tail :
+       {Tail::short_, Tail::drop, Tail::even, Tail::pad, Tail::wrap, Tail::strict}) {
+    const Plan plan(Dataset::range(12).batch(4), {.tail = tail});
+    EXPECT_EQ(Plan::parse(plan.serialise()).data()->options.tail, tail);
+  }
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -16,6 +18,10 @@ namespace {
 class Positions final : public Stage {
  public:
   Positions() : Stage(ElementSpec::single(Dtype::u64), IdSpace{{{0, 0}}}) {}
+
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch&) const override {
+    std::ranges::copy(ask.positions, ids);
+  }
 
  protected:
   Result<void> run(const Ask& ask, const BlockView& out, Scratch&) const override {

@@ -32,6 +32,9 @@ struct MapPlace {
 StagePtr map_stage(StagePtr input, std::shared_ptr<const Op> op, const ElementSpec& spec,
                    MapPlace place);
 
+/// Marks the rows for which `op` gives false; they keep their place.
+StagePtr mask_stage(StagePtr input, std::shared_ptr<const Op> op, MapPlace place);
+
 /// Elements first + stride * p of the input.
 StagePtr stride_stage(StagePtr input, std::uint64_t first, std::uint64_t stride);
 StagePtr shuffle_stage(StagePtr input, std::uint64_t size, StepShuffle order);

@@ -39,7 +39,8 @@ class BatchCursor final : public StepCursor {
       rows += *got;
       ended_ = *got < wanted;
     }
-    if (rows == 0 || (rows < shape.size && shape.drop)) return false;
+    if (rows == 0 || (rows < shape.size && shape.tail == TailRule::drop)) return false;
+    step.padded_to = shape.tail == TailRule::pad ? shape.size : 0;
     step.leaf = shape.leaf;
     step.pass = pass_;
     step.rows = rows;
@@ -94,6 +95,7 @@ class IndexedStepsCursor final : public StepCursor {
       step.leaf = flow_.first_leaf_ + place.leaf;
       step.pass = turn_.pass;
       step.rows = *kept;
+      step.padded_to = place.padded_to;
       return true;
     }
     return false;

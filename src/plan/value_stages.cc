@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "plan/failures.h"
@@ -28,7 +29,7 @@ class SourceStage final : public Stage {
     for (std::size_t i = 0; i < out.rows; ++i)
       out.identity.sample_id[i] = first_id_ + ask.positions[i];
     if (out.identity.occurrence != nullptr)
-      std::fill_n(out.identity.occurrence, out.rows, ask.turn.round);
+      std::fill_n(out.identity.occurrence, out.rows, ask.turn.occurrence());
     if (out.rows > 0) trace::doing(title_, out.identity.sample_id[0], out.rows);
     return for_good_rows(out, ids(), [&](std::size_t first, std::size_t rows) {
       const Scratch::Frame frame(scratch);
@@ -73,7 +74,7 @@ class PulledStage final : public Stage {
     for (std::size_t row = 0; row < out.rows;) {
       std::size_t end = row + 1;
       while (end < out.rows && ask.positions[end] == ask.positions[end - 1] + 1) ++end;
-      if (spec().known || out.samples != nullptr) {
+      if ((ask.pulled->samples == nullptr) == (out.samples == nullptr)) {
         copy_rows(*ask.pulled, ask.positions[row], out, row, end - row);
       } else if (auto done = write(ask, out, row, end); !done) {
         return done;
@@ -84,14 +85,14 @@ class PulledStage final : public Stage {
   }
 
  private:
-  /// Samples of a spec that running showed, into columns.
+  /// Samples of a spec that running showed, into columns, or the other way round.
   Result<void> write(const Ask& ask, const BlockView& out, std::size_t row, std::size_t end) const {
     for (; row < end; ++row) {
       const std::uint64_t position = ask.positions[row];
       out.identity.sample_id[row] = ask.pulled->identity.sample_id[position];
-      if (out.identity.occurrence != nullptr)
+      if (out.identity.occurrence != nullptr && ask.pulled->identity.occurrence != nullptr)
         out.identity.occurrence[row] = ask.pulled->identity.occurrence[position];
-      const auto wrong = write_row(out, row, ask.pulled->samples[position]);
+      const auto wrong = write_row(out, row, read_row(*ask.pulled, position));
       if (!wrong) continue;
       Failure failure =
           at_sample({*wrong,
@@ -101,8 +102,8 @@ class PulledStage final : public Stage {
                      row},
                     ids(), out);
       if (out.identity.failed == nullptr || out.identity.failures == nullptr) return failure;
-      out.identity.failures->add(std::move(failure));
-      out.identity.failed[row] = 1;
+      out.identity.failures->add(std::move(failure), out.identity.failed + row);
+      out.identity.failed[row] = kRowFailed;
     }
     return {};
   }
@@ -171,6 +172,43 @@ class MapStage final : public Stage {
   MapPlace place_;
 };
 
+/// Marks the rows for which `op` says false.
+class MaskStage final : public Stage {
+ public:
+  MaskStage(StagePtr input, std::shared_ptr<const Op> op, MapPlace place)
+      : Stage(input->spec(), input->ids()),
+        input_(std::move(input)),
+        judge_(pulled_stage(spec(), ids()), std::move(op), ElementSpec::single(Dtype::boolean),
+               std::move(place)) {}
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
+    input_->identify(ask, ids, scratch);
+  }
+
+ protected:
+  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
+    if (auto done = input_->produce(ask, out, scratch); !done) return done;
+    if (out.identity.failed == nullptr) return {};  // somebody only looks
+    const Scratch::Frame frame(scratch);
+    Identity identity = out.identity;
+    identity.sample_id = scratch.array<std::uint64_t>(out.rows);
+    identity.occurrence = scratch.array<std::uint64_t>(out.rows);
+    const ScratchBlock verdict(judge_.spec(), out.rows, scratch, identity);
+    std::uint64_t* const positions = scratch.array<std::uint64_t>(out.rows);
+    std::iota(positions, positions + out.rows, std::uint64_t{0});
+    auto done = judge_.produce({ask.turn, {positions, out.rows}, &out}, verdict.view(), scratch);
+    if (!done) return done;
+    const auto* const keep = reinterpret_cast<const std::uint8_t*>(verdict.view().columns[0].data);
+    for (std::size_t row = 0; row < out.rows; ++row)
+      if (out.identity.failed[row] == kRowGood && keep[row] == 0)
+        out.identity.failed[row] = kRowMasked;
+    return {};
+  }
+
+ private:
+  StagePtr input_;
+  MapStage judge_;
+};
+
 class CacheStage final : public Stage {
  public:
   CacheStage(StagePtr input, std::shared_ptr<RowStore> store, std::uint64_t rounds)
@@ -202,20 +240,27 @@ class CacheStage final : public Stage {
     for (std::size_t i = 0; i < count; ++i) positions[i] = wanted[missing[i]];
     const Ask first_turn{{0, 0}, {positions, count}};
     Identity identity{scratch.array<std::uint64_t>(count), scratch.array<std::uint64_t>(count)};
+    RowFailures failures;
     if (out.identity.failed != nullptr) {
       identity.failed = scratch.array<std::uint8_t>(count);
-      std::fill_n(identity.failed, count, std::uint8_t{0});
-      identity.failures = out.identity.failures;
+      std::fill_n(identity.failed, count, kRowGood);
+      if (out.identity.failures != nullptr) identity.failures = &failures;
     }
     const ScratchBlock made(spec(), count, scratch, identity);
     if (auto done = input_->produce(first_turn, made.view(), scratch); !done) return done;
     for (std::size_t i = 0; i < count; ++i) {
       if (identity.failed != nullptr && identity.failed[i] != 0) {
-        out.identity.failed[missing[i]] = 1;
+        out.identity.failed[missing[i]] = identity.failed[i];
+        kept.identity.sample_id[missing[i]] = identity.sample_id[i];
+        kept.identity.occurrence[missing[i]] = identity.occurrence[i];
         continue;
       }
       store_->put({positions + i, 1}, cut_rows(made.view(), i, 1, scratch));
       copy_rows(made.view(), i, kept, missing[i], 1);
+    }
+    for (Failure& failure : failures.take_rows(identity.failed)) {
+      const std::uint8_t* const flag = out.identity.failed + missing[failure.row];
+      out.identity.failures->add(std::move(failure), flag);
     }
     return {};
   }
@@ -234,7 +279,7 @@ class CacheStage final : public Stage {
     }
     if (out.identity.occurrence != nullptr)
       for (std::size_t row = 0; row < out.rows; ++row)
-        out.identity.occurrence[row] = turn.round * rounds_ + kept.identity.occurrence[row];
+        out.identity.occurrence[row] = turn.occurrence() * rounds_ + kept.identity.occurrence[row];
     return {};
   }
 
@@ -257,6 +302,10 @@ StagePtr pulled_stage(const ElementSpec& spec, IdSpace ids) {
 StagePtr map_stage(StagePtr input, std::shared_ptr<const Op> op, const ElementSpec& spec,
                    MapPlace place) {
   return std::make_unique<MapStage>(std::move(input), std::move(op), spec, std::move(place));
+}
+
+StagePtr mask_stage(StagePtr input, std::shared_ptr<const Op> op, MapPlace place) {
+  return std::make_unique<MaskStage>(std::move(input), std::move(op), std::move(place));
 }
 
 StagePtr cache_stage(StagePtr input, std::shared_ptr<RowStore> store, std::uint64_t rounds) {

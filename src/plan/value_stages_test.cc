@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -191,6 +193,10 @@ class Counting final : public Stage {
  public:
   Counting(std::uint64_t* made, const ElementSpec& spec)
       : Stage(spec, IdSpace{{{0, 0}}}), made_(made) {}
+
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch&) const override {
+    std::ranges::copy(ask.positions, ids);
+  }
 
  protected:
   Result<void> run(const Ask& ask, const BlockView& out, Scratch&) const override {

@@ -71,10 +71,31 @@ Result<void> apply(const WholeOp& step, const IdSpace& ids, const BlockView& in,
   return done;
 }
 
-std::uint64_t* consecutive(std::uint64_t first, std::size_t count, Scratch& scratch) {
-  std::uint64_t* const positions = scratch.array<std::uint64_t>(count);
-  for (std::size_t i = 0; i < count; ++i) positions[i] = first + i;
-  return positions;
+/// Rows of the step from `first_row` on. A step that wraps comes to the end of the order once or
+/// more often, and goes on at its start in another lap.
+Result<void> produce(const Stage& samples, const Place& place, std::uint64_t first_row,
+                     const BlockView& out, Scratch& scratch, const BlockView* pulled) {
+  const Scratch::Frame frame(scratch);
+  std::uint64_t* const positions = scratch.array<std::uint64_t>(out.rows);
+  for (std::size_t done = 0; done < out.rows;) {
+    Turn turn = place.turn;
+    std::uint64_t first = place.first + first_row + done;
+    std::size_t rows = out.rows - done;
+    if (place.period > 0) {
+      turn.lap += first / place.period;
+      first %= place.period;
+      rows = std::min<std::size_t>(rows, place.period - first);
+    }
+    for (std::size_t i = 0; i < rows; ++i) positions[i] = first + i;
+    const Scratch::Frame lap_frame(scratch);
+    const BlockView part = cut_rows(out, done, rows, scratch);
+    if (auto made = samples.produce({turn, {positions, rows}, pulled}, part, scratch); !made) {
+      made.failure().row += done;
+      return made;
+    }
+    done += rows;
+  }
+  return {};
 }
 
 }  // namespace
@@ -89,9 +110,7 @@ Result<void> compute_rows(const Program& program, const Place& place, std::uint6
   BlockView rows = out;
   if (program.random && rows.identity.occurrence == nullptr)
     rows.identity.occurrence = scratch.array<std::uint64_t>(out.rows);
-  const std::uint64_t* const positions = consecutive(place.first + first_row, out.rows, scratch);
-  return program.chains[place.leaf].samples->produce({place.turn, {positions, out.rows}, pulled},
-                                                     rows, scratch);
+  return produce(*program.chains[place.leaf].samples, place, first_row, rows, scratch, pulled);
 }
 
 namespace {
@@ -133,39 +152,63 @@ std::unique_ptr<ScratchBlock> only_good(const BlockView& block, std::vector<std:
 
 }  // namespace
 
+namespace {
+
+/// Tells each destination of the failures among its rows; the rest are told where those rows go.
+void tell(RowFailures& failures, const std::uint8_t* flags,
+          const std::vector<std::size_t>& step_rows, std::span<const Destination> destinations) {
+  for (Failure& failure : failures.take_rows(flags)) {
+    const std::size_t step_row = step_rows[failure.row];
+    for (const Destination& destination : destinations) {
+      const BlockView& out = *destination.rows;
+      if (step_row < destination.first_row || step_row >= destination.first_row + out.rows)
+        continue;
+      out.identity.failures->add(std::move(failure),
+                                 out.identity.failed + (step_row - destination.first_row));
+      break;
+    }
+  }
+}
+
+}  // namespace
+
 Result<void> compute_step(const Program& program, const Place& place,
                           std::span<const Destination> destinations, Scratch& scratch,
                           const BlockView* pulled) {
   const Scratch::Frame frame(scratch);
   const Chain& chain = program.chains[place.leaf];
-  const Identity identity = new_identity(
-      place.count, destinations.empty() ? Identity{} : destinations.front().rows->identity,
-      scratch);
-  auto block =
-      std::make_unique<ScratchBlock>(chain.samples->spec(), place.count, scratch, identity);
-  const std::uint64_t* const positions = consecutive(place.first, place.count, scratch);
-  auto done = chain.samples->produce({place.turn, {positions, place.count}, pulled}, block->view(),
-                                     scratch);
+  RowFailures failures;
+  Identity like;
+  if (!destinations.empty()) like = destinations.front().rows->identity;
+  if (like.failures != nullptr) like.failures = &failures;
+  const Identity first = new_identity(place.count, like, scratch);
+  auto block = std::make_unique<ScratchBlock>(chain.samples->spec(), place.count, scratch, first);
+  auto done = produce(*chain.samples, place, 0, block->view(), scratch, pulled);
   if (!done) return done;
   std::vector<std::size_t> good_rows(place.count);
   std::iota(good_rows.begin(), good_rows.end(), std::size_t{0});
+  tell(failures, first.failed, good_rows, destinations);
   if (any_failed(block->view())) block = only_good(block->view(), good_rows, scratch);
   for (const WholeOp& step : chain.whole) {
     auto next = std::make_unique<ScratchBlock>(step.spec, good_rows.size(), scratch,
                                                block->view().identity);
     done = apply(step, chain.samples->ids(), block->view(), next->view(), scratch);
     if (!done) return done;
+    tell(failures, next->view().identity.failed, good_rows, destinations);
     block =
         any_failed(next->view()) ? only_good(next->view(), good_rows, scratch) : std::move(next);
   }
   for (const Destination& destination : destinations) {
     const BlockView& out = *destination.rows;
-    if (out.identity.failed != nullptr) std::fill_n(out.identity.failed, out.rows, std::uint8_t{1});
+    for (std::size_t row = 0; out.identity.failed != nullptr && row < out.rows; ++row) {
+      const bool masked = first.failed[destination.first_row + row] == kRowMasked;
+      out.identity.failed[row] = masked ? kRowMasked : kRowFailed;
+    }
     for (std::size_t i = 0; i < good_rows.size(); ++i) {
       const std::size_t row = good_rows[i] - destination.first_row;
       if (good_rows[i] < destination.first_row || row >= out.rows) continue;
       copy_rows(block->view(), i, out, row, 1);
-      if (out.identity.failed != nullptr) out.identity.failed[row] = 0;
+      if (out.identity.failed != nullptr) out.identity.failed[row] = kRowGood;
     }
   }
   return {};

@@ -54,6 +54,7 @@ PassRun::PassRun(std::shared_ptr<const PlanData> plan, Mold mold, RunStart start
           },
           clock_),
       pulled_position_(start_.stream.position),
+      pulled_step_(start_.step),
       opened_(start_.step),
       delivered_(start_.step),
       reached_(start_.stream),
@@ -158,13 +159,15 @@ void PassRun::fill(Flying& flying, std::uint64_t step) {
   flying.rows_here = flying.kept_rows = 0;
   flying.bytes = step_bytes_;
   const Shares& shares = plan_->options.shares;
-  const Cut cut{flying.place.count, shares.total};
-  flying.failed.resize(settings_.ledger != nullptr ? shares.count : 0);
+  const Cut cut = cut_of(flying.place, shares.total);
+  const bool flags = settings_.ledger != nullptr || plan_->program.masks;
+  flying.failed.resize(flags ? shares.count : 0);
   for (std::uint32_t share = shares.first; share < shares.first + shares.count; ++share) {
-    const ShareFacts facts{start_.pass, step, share, shares.total, cut.size(share), cut.rows};
+    const ShareFacts facts{start_.pass,     step,     share,      shares.total,
+                           cut.size(share), cut.rows, cut.slots()};
     flying.shares.push_back(mold_.ring->acquire(mold_.layout, facts));
     flying.first_row.push_back(cut.first(share));
-    if (settings_.ledger != nullptr) flying.failed[share - shares.first].assign(facts.rows, 0);
+    if (flags) flying.failed[share - shares.first].assign(facts.rows, kRowGood);
     flying.rows_here += cut.size(share);
   }
 }
@@ -225,11 +228,10 @@ bool PassRun::claim(std::vector<Piece>& pieces) {
 
 BlockView PassRun::rows_of(const Flying& flying, std::size_t share) const {
   BlockView rows = flying.shares[share]->rows();
-  if (settings_.ledger != nullptr) {
-    // Each thread writes flags of its own rows only.
+  // Each thread writes flags of its own rows only.
+  if (!flying.failed.empty())
     rows.identity.failed = const_cast<std::uint8_t*>(flying.failed[share].data());
-    rows.identity.failures = &flying.failures;
-  }
+  if (settings_.ledger != nullptr) rows.identity.failures = &flying.failures;
   return rows;
 }
 
@@ -279,7 +281,7 @@ void PassRun::finish(const Piece& piece, Result<void> done, Nanoseconds began) {
     whole = !flying.failure.has_value();
   }
   for (std::size_t i = 0; whole && i < flying.shares.size(); ++i) {
-    if (settings_.ledger != nullptr) flying.shares[i]->drop_rows(flying.failed[i]);
+    if (!flying.failed.empty()) flying.shares[i]->drop_rows(flying.failed[i]);
     flying.shares[i]->gather();
   }
   trace::record({trace::Kind::ready, trace_run_, static_cast<std::uint32_t>(flying.rows_here),
@@ -297,7 +299,7 @@ bool PassRun::choose_task(Task& task) {
     task.first_share = first.step->shares[first.share]->facts().share;
     task.first_row = first.first;
     return true;
-  } else if (may_pull()) {
+  } else if (!alone_ && may_pull()) {
     task.kind = Task::Kind::pull;
     alone_ = true;
   } else if (!stream_ && !molded_ && !alone_) {

@@ -122,7 +122,9 @@ class PassRun final : public Work {
   // Streams
   [[nodiscard]] bool may_pull() const PENSTOCK_REQUIRES(mutex_);
   std::uint64_t pull_steps(Task& task);
-  bool pull_step(Flying& flying, std::uint64_t step);
+  bool pull_step(Flying& flying);
+  bool learned(const Flying& flying);
+  std::uint64_t publish_waiting();
 
   // Learning the shape from the first sample that can be made
   void learn();
@@ -166,6 +168,8 @@ class PassRun final : public Work {
   Sequencer sequencer_;
   PoolGang gang_;
   std::uint64_t pulled_position_;
+  std::uint64_t pulled_step_;
+  std::deque<std::unique_ptr<Flying>> waiting_;  // until the shape of batches is known
 
   // Own synchronisation
   std::atomic<std::uint64_t> opened_{0};

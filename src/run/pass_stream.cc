@@ -19,7 +19,7 @@ Scratch& thread_scratch() {
 }
 
 bool PassRun::may_pull() const {
-  return stream_ && !alone_ && !ended_ && in_flight() < window_.load(std::memory_order_relaxed) &&
+  return stream_ && !ended_ && in_flight() < window_.load(std::memory_order_relaxed) &&
          (in_flight() == 0 || ByteBudget::process().has(step_bytes_));
 }
 
@@ -28,76 +28,93 @@ std::uint64_t PassRun::pull_steps(Task& task) {
   std::uint64_t rows = 0;
   while (true) {
     std::unique_ptr<Flying> flying;
-    std::uint64_t step = 0;
     {
       Lock lock(mutex_);
       if (stopped_) return rows;
       flying = spare_flying();
-      step = opened_.load(std::memory_order_relaxed);
-      task.first_step = step;
+      task.first_step = pulled_step_;
     }
-    const bool more = pull_step(*flying, step);
-    Lock lock(mutex_);
-    if (!more) {
+    if (!pull_step(*flying)) {
+      rows += publish_waiting();
+      Lock lock(mutex_);
       ended_ = true;
       left_over_ = flying->failures.take();
       return rows;
     }
-    rows += flying->rows_here;
-    {
-      Lock inner(flying->mutex);
-      ended_ = flying->failure.has_value();  // what threw cannot be pulled on
-    }
-    flying_.push_back(std::move(flying));
-    opened_.store(step + 1, std::memory_order_relaxed);
-    alone_ = false;
+    const bool failed = flying->ready;  // what threw cannot be pulled on
+    waiting_.push_back(std::move(flying));
+    if (failed || learned(*waiting_.back())) rows += publish_waiting();
+    Lock lock(mutex_);
+    ended_ = failed;
     const bool enough = clock_.now() - task.began >= kLongEnough || settings_.threads == 0;
     if (enough || !may_pull()) return rows;
-    alone_ = true;
   }
 }
 
-/// False at the end.
-bool PassRun::pull_step(Flying& flying, std::uint64_t step) {
+/// Pulls the next step; false at the end. A step that cannot be pulled is delivered as its failure.
+bool PassRun::pull_step(Flying& flying) {
   Pulling pulling{thread_scratch(), settings_.ledger != nullptr ? &flying.failures : nullptr,
                   settings_.threads > 1 ? &gang_ : nullptr};
+  flying.step = pulled_step_;
   flying.position = pulled_position_;
   flying.bytes = 0;
+  flying.place = {};
+  flying.shares.clear();
+  flying.rows_here = 0;
+  flying.pulled_rows = {};
+  flying.ready = false;
   auto more = sequencer_.pull(flying.pulled, flying.after, pulling);
   if (more && !*more) return false;
+  ++pulled_step_;
   if (!more) {
-    // The step is delivered as its failure.
-    flying.step = step;
-    flying.place = {};
-    flying.shares.clear();
-    flying.rows_here = 0;
-    flying.pulled_rows = {};
     Lock lock(flying.mutex);
     flying.failure = std::move(more.failure());
     flying.ready = true;
     return true;
   }
   flying.pulled_rows = flying.pulled.buffer->rows(0, flying.pulled.rows);
-  flying.place = {flying.pulled.leaf, {flying.pulled.pass, 0}, 0, flying.pulled.rows};
+  flying.place = place_of(flying.pulled);
   pulled_position_ += flying.pulled.rows;
+  return true;
+}
+
+/// True when the shape of the batches is known, after a look at this step if need be.
+bool PassRun::learned(const Flying& flying) {
+  {
+    Lock lock(mutex_);
+    if (molded_) return true;
+  }
+  return learn_from(flying.step, flying.place, &flying.pulled_rows);
+}
+
+/// Gives the steps that were pulled to all threads.
+std::uint64_t PassRun::publish_waiting() {
   bool molded = false;
   {
     Lock lock(mutex_);
     molded = molded_;
   }
-  if (!molded) molded = learn_from(step, flying.place, &flying.pulled_rows);
-  // Where no row of a step can be made there are no fields; the next step does not look again,
-  // since the batches of a run have one mold.
+  // Where no sample of the whole pass could be made the batches have no fields.
   if (!molded) set_mold(make_mold(ElementSpec::none(), settings_.mold));
-  ByteBudget::process().take(step_bytes_, true);
-  try {
-    fill(flying, step);
-  } catch (...) {
-    ByteBudget::process().give_back(step_bytes_);
-    throw;
+  std::uint64_t rows = 0;
+  for (auto& flying : waiting_) {
+    if (!flying->ready) {
+      ByteBudget::process().take(step_bytes_, true);
+      try {
+        fill(*flying, flying->step);
+      } catch (...) {
+        ByteBudget::process().give_back(step_bytes_);
+        throw;
+      }
+      begin_flight(*flying);
+      rows += flying->rows_here;
+    }
+    Lock lock(mutex_);
+    flying_.push_back(std::move(flying));
+    opened_.fetch_add(1, std::memory_order_relaxed);
   }
-  begin_flight(flying);
-  return true;
+  waiting_.clear();
+  return rows;
 }
 
 void PassRun::learn() {
@@ -138,8 +155,11 @@ bool PassRun::learn_row(std::uint64_t step, const Place& place, std::uint64_t ro
     failure.where.step = step;
     failure.raise();
   }
-  kept_ = KeptSample{step, row, block.view().identity.sample_id[0], block.view().samples[0]};
-  set_mold(make_mold(ElementSpec::of(kept_->sample), settings_.mold));
+  const Sample& sample = block.view().samples[0];
+  // Where a mask may leave it out it must be looked at again.
+  if (!plan_->program.masks)
+    kept_ = KeptSample{step, row, block.view().identity.sample_id[0], sample};
+  set_mold(make_mold(ElementSpec::of(sample), settings_.mold));
   return true;
 }
 

@@ -19,7 +19,7 @@ std::size_t field_at(const ElementSpec& spec, std::string_view path) {
 }  // namespace
 
 std::size_t Batch::rows() const {
-  return data_->facts().rows;
+  return data_->facts().all_rows();
 }
 const ElementSpec& Batch::spec() const {
   return data_->layout().spec;
@@ -34,7 +34,7 @@ std::uint32_t Batch::share() const {
   return data_->facts().share;
 }
 std::uint64_t Batch::valid_count() const {
-  return data_->facts().rows;
+  return data_->valid_count();
 }
 std::uint64_t Batch::global_valid() const {
   return data_->facts().step_rows;
@@ -98,9 +98,7 @@ std::span<const float> Batch::weight() const {
 }
 
 double Batch::loss_scale() const {
-  const ShareFacts& facts = data_->facts();
-  return static_cast<double>(facts.shares) * static_cast<double>(facts.rows) /
-         static_cast<double>(facts.step_rows);
+  return data_->facts().loss_scale().value();
 }
 
 }  // namespace penstock

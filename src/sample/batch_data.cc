@@ -47,14 +47,23 @@ BatchData::BatchData(std::shared_ptr<const BatchLayout> layout, Slab slab)
   view_.spec = &layout_->spec;
   view_.columns = columns_;
   view_.identity.sample_id = reinterpret_cast<std::uint64_t*>(at(layout_->sample_id_offset));
-  // Every row is a sample and weighs 1, in every use.
-  std::memset(at(layout_->valid_offset), 1, layout_->rows_max);
-  std::fill_n(reinterpret_cast<float*>(at(layout_->weight_offset)), layout_->rows_max, 1.0F);
+  // Every row is a sample and weighs 1, in every use that is not padded.
+  std::fill_n(valid(), layout_->rows_max, std::uint8_t{1});
+  std::fill_n(weight(), layout_->rows_max, 1.0F);
+}
+
+std::uint8_t* BatchData::valid() const {
+  return reinterpret_cast<std::uint8_t*>(at(layout_->valid_offset));
+}
+float* BatchData::weight() const {
+  return reinterpret_cast<float*>(at(layout_->weight_offset));
 }
 
 void BatchData::begin(const ShareFacts& facts) {
-  PENSTOCK_CHECK_LE(facts.rows, layout_->rows_max);
+  PENSTOCK_CHECK_LE(facts.all_rows(), layout_->rows_max);
+  PENSTOCK_CHECK_LE(facts.rows, facts.all_rows());
   facts_ = facts;
+  weigh();
   view_.rows = facts.rows;
   varying_.clear();
   varying_bytes_ = 0;
@@ -63,28 +72,58 @@ void BatchData::begin(const ShareFacts& facts) {
     columns_[layout_->varying[i]].tensors = tensors_.data() + i * facts.rows;
 }
 
-void BatchData::drop_rows(std::span<const std::uint8_t> dropped) {
+void BatchData::weigh() {
+  masked_ = 0;
+  if (facts_.slots == 0 && !uneven_) return;
+  uneven_ = facts_.slots > 0;
+  const auto each = static_cast<float>(facts_.weight().value());
+  std::fill_n(valid(), layout_->rows_max, std::uint8_t{1});
+  std::fill_n(weight(), layout_->rows_max, each);
+  for (std::size_t row = facts_.rows; row < facts_.slots; ++row) valid()[row] = 0;
+}
+
+void BatchData::empty_row(std::size_t row) {
+  valid()[row] = 0;
+  weight()[row] = 0;
+  if (row >= facts_.rows) view_.identity.sample_id[row] = UINT64_MAX;
+  for (const Column& column : columns_)
+    if (column.dense() && column.row_bytes > 0)
+      std::memset(column.data + row * column.row_bytes, 0, column.row_bytes);
+}
+
+void BatchData::drop_rows(std::span<const std::uint8_t> flags) {
   std::size_t kept = 0;
   for (std::size_t row = 0; row < facts_.rows; ++row) {
-    if (dropped[row] != 0) continue;
+    if (flags[row] == kRowFailed && facts_.slots == 0) continue;
     if (row != kept) copy_rows(view_, row, view_, kept, 1);
+    if (flags[row] != kRowGood) {
+      valid()[kept] = 0;
+      uneven_ = true;
+      ++masked_;
+    }
+    if (flags[row] == kRowFailed) view_.identity.sample_id[kept] = UINT64_MAX;
     ++kept;
   }
   facts_.rows = view_.rows = kept;
 }
 
 void BatchData::gather() {
+  const std::size_t count = facts_.all_rows();
+  for (std::size_t row = 0; uneven_ && row < count; ++row)
+    if (valid()[row] == 0) empty_row(row);
+  const auto bytes_of = [this](const Tensor* rows, std::size_t row) {
+    return row < facts_.rows && valid()[row] != 0 ? rows[row].raw() : std::span<const std::byte>();
+  };
   for (const std::size_t field : layout_->varying) {
     const Tensor* const rows = columns_[field].tensors;
     Varying packed;
-    packed.offsets.assign(facts_.rows + 1, 0);
-    for (std::size_t i = 0; i < facts_.rows; ++i)
-      packed.offsets[i + 1] = packed.offsets[i] + rows[i].raw().size();
+    packed.offsets.assign(count + 1, 0);
+    for (std::size_t i = 0; i < count; ++i)
+      packed.offsets[i + 1] = packed.offsets[i] + bytes_of(rows, i).size();
     packed.values.resize(packed.offsets.back());
-    for (std::size_t i = 0; i < facts_.rows; ++i)
-      if (!rows[i].raw().empty())
-        std::memcpy(packed.values.data() + packed.offsets[i], rows[i].raw().data(),
-                    rows[i].raw().size());
+    for (std::size_t i = 0; i < count; ++i)
+      if (const auto bytes = bytes_of(rows, i); !bytes.empty())
+        std::memcpy(packed.values.data() + packed.offsets[i], bytes.data(), bytes.size());
     varying_bytes_ += packed.values.size() + packed.offsets.size() * sizeof(std::uint64_t);
     varying_.push_back(std::move(packed));
   }

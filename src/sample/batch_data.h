@@ -28,14 +28,34 @@ struct BatchLayout {
   std::size_t bytes = 0;
 };
 
-/// Numbers of one share of one step.
+/// An exact fraction.
+struct Ratio {
+  std::uint64_t over = 1;
+  std::uint64_t under = 1;
+  [[nodiscard]] double value() const {
+    return static_cast<double>(over) / static_cast<double>(under);
+  }
+};
+
+/// Numbers of one share of one step. The mean over its rows of weight * loss, times its loss scale,
+/// averaged over the shares, is the mean over the samples of the step.
 struct ShareFacts {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;
   std::uint32_t share = 0;
   std::uint32_t shares = 1;
-  std::size_t rows = 0;
-  std::uint64_t step_rows = 0;
+  std::size_t rows = 0;         // that are samples
+  std::uint64_t step_rows = 0;  // of all shares
+  std::size_t slots = 0;        // rows of a padded share, empty ones included; 0: not padded
+
+  [[nodiscard]] std::size_t all_rows() const { return slots > 0 ? slots : rows; }
+  /// Of a row that is a sample.
+  [[nodiscard]] Ratio weight() const {
+    return slots > 0 ? Ratio{shares * std::uint64_t{slots}, step_rows} : Ratio{};
+  }
+  [[nodiscard]] Ratio loss_scale() const {
+    return slots > 0 ? Ratio{} : Ratio{shares * std::uint64_t{rows}, step_rows};
+  }
 };
 
 class BatchData {
@@ -47,13 +67,17 @@ class BatchData {
   /// The rows to be filled. Varying fields go to `tensors` and become (offsets, values) in
   /// `gather`.
   [[nodiscard]] const BlockView& rows() const { return view_; }
-  /// Leaves out the rows whose flag is set; later rows move up.
-  void drop_rows(std::span<const std::uint8_t> dropped);
-  /// Packs the varying fields; call once, when all rows are written.
+  /// Leaves out the rows that failed: later rows move up, or in a padded share, which keeps its
+  /// shape, they become empty. Masked rows become empty and keep their place and id.
+  void drop_rows(std::span<const std::uint8_t> flags);
+  /// Empties the slots without a sample and packs the varying fields; call once, when all rows are
+  /// written.
   void gather();
 
   [[nodiscard]] const BatchLayout& layout() const { return *layout_; }
   [[nodiscard]] const ShareFacts& facts() const { return facts_; }
+  /// Rows that are samples.
+  [[nodiscard]] std::size_t valid_count() const { return facts_.rows - masked_; }
   [[nodiscard]] std::byte* at(std::size_t offset) const { return slab_.data() + offset; }
   [[nodiscard]] Ragged ragged(std::size_t field) const;
   [[nodiscard]] std::size_t bytes() const { return slab_.bytes() + varying_bytes_; }
@@ -66,9 +90,16 @@ class BatchData {
     std::vector<std::uint64_t> offsets;
     std::vector<std::byte> values;
   };
+  [[nodiscard]] std::uint8_t* valid() const;
+  [[nodiscard]] float* weight() const;
+  void weigh();
+  void empty_row(std::size_t row);
+
   const std::shared_ptr<const BatchLayout> layout_;
   Slab slab_;
   ShareFacts facts_;
+  bool uneven_ = false;     // rows may not all be valid and weigh 1
+  std::size_t masked_ = 0;  // rows that are there without a sample
   BlockView view_;
   std::vector<Column> columns_;
   std::vector<Tensor> tensors_;

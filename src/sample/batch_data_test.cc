@@ -107,6 +107,93 @@ TEST(BatchDataTest, DroppedRowsLeaveAndLaterOnesMoveUp) {
   EXPECT_THAT(ids_without({1, 1, 1, 1, 1}), ElementsAre());
 }
 
+/// Rows with ids and numbers from 1 and texts of that length, in five slots of two shares.
+class PaddedTest : public testing::Test {
+ protected:
+  std::shared_ptr<BatchData> make(const ShareFacts& facts) {
+    auto batch = ring_->acquire(layout_, facts);
+    for (std::uint64_t row = 0; row < facts.rows; ++row) {
+      EXPECT_FALSE(write_row(batch->rows(), row,
+                             Sample::dict({{"id", Tensor::scalar(row + 1)},
+                                           {"text", Tensor::bytes(std::string(row + 1, 'x'))}})));
+      batch->rows().identity.sample_id[row] = row + 1;
+    }
+    return batch;
+  }
+  static std::vector<std::uint64_t> ids(const std::shared_ptr<BatchData>& batch) {
+    const auto all = Batch(batch).values<std::uint64_t>("id");
+    return {all.begin(), all.end()};
+  }
+  static constexpr ShareFacts kPadded{.shares = 2, .rows = 3, .step_rows = 6, .slots = 5};
+
+  const std::shared_ptr<BatchLayout> layout_ = std::make_shared<BatchLayout>(
+      ElementSpec::dict({{"id", Dtype::u64, {}}, {"text", Dtype::bytes, {}}}), 5);
+  const std::shared_ptr<BatchRing> ring_ = ring_of(SIZE_MAX);
+};
+
+TEST_F(PaddedTest, EmptySlotsAreZeroWeighNothingAndHaveNoSample) {
+  auto data = make({.rows = 5, .step_rows = 5});  // leaves values behind in the slab
+  data->gather();
+  data.reset();
+  data = make(kPadded);
+  data->gather();
+  const Batch batch(data);
+  EXPECT_EQ(batch.rows(), 5U);
+  EXPECT_EQ(batch.valid_count(), 3U);
+  EXPECT_EQ(batch.global_valid(), 6U);
+  EXPECT_EQ(batch.loss_scale(), 1.0);
+  EXPECT_THAT(ids(data), ElementsAre(1, 2, 3, 0, 0));
+  EXPECT_THAT(batch.sample_id(), ElementsAre(1, 2, 3, UINT64_MAX, UINT64_MAX));
+  EXPECT_THAT(batch.valid(), ElementsAre(1, 1, 1, 0, 0));
+  const float each = 2.0F * 5 / 6;
+  EXPECT_THAT(batch.weight(), ElementsAre(each, each, each, 0, 0));
+  EXPECT_THAT(batch.ragged("text").offsets, ElementsAre(0, 1, 3, 6, 6, 6));
+  EXPECT_EQ(batch.row(4)["text"].text(), "");
+}
+
+TEST_F(PaddedTest, RowsThatAreLeftOutAreEmptiedInTheirPlace) {
+  const auto data = make(kPadded);
+  data->drop_rows(std::vector<std::uint8_t>{0, 1, 0});
+  data->gather();
+  const Batch batch(data);
+  EXPECT_EQ(batch.rows(), 5U);
+  EXPECT_EQ(batch.valid_count(), 2U);
+  EXPECT_THAT(ids(data), ElementsAre(1, 0, 3, 0, 0));
+  EXPECT_THAT(batch.sample_id(), ElementsAre(1, UINT64_MAX, 3, UINT64_MAX, UINT64_MAX));
+  EXPECT_THAT(batch.valid(), ElementsAre(1, 0, 1, 0, 0));
+  EXPECT_EQ(batch.weight()[1], 0.0F);
+  EXPECT_THAT(batch.ragged("text").offsets, ElementsAre(0, 1, 1, 4, 4, 4));
+}
+
+TEST_F(PaddedTest, ASlabThatWasPaddedIsAsGoodAsNewAfterwards) {
+  auto data = make(kPadded);
+  data->drop_rows(std::vector<std::uint8_t>{1, 1, 1});
+  data->gather();
+  const BatchData* const slab = data.get();
+  data.reset();
+  data = make({.rows = 5, .step_rows = 5});
+  data->gather();
+  ASSERT_EQ(data.get(), slab);
+  const Batch batch(data);
+  EXPECT_EQ(batch.valid_count(), 5U);
+  EXPECT_THAT(batch.valid(), Each(1));
+  EXPECT_THAT(batch.weight(), Each(1.0F));
+}
+
+TEST_F(PaddedTest, AShareWithoutSamplesIsAllEmpty) {
+  const auto data = make({.share = 1, .shares = 2, .rows = 0, .step_rows = 1, .slots = 2});
+  data->gather();
+  const Batch batch(data);
+  EXPECT_EQ(batch.rows(), 2U);
+  EXPECT_EQ(batch.valid_count(), 0U);
+  EXPECT_THAT(batch.weight(), ElementsAre(0, 0));
+  EXPECT_THAT(batch.ragged("text").offsets, ElementsAre(0, 0, 0));
+}
+
+TEST_F(PaddedTest, MoreSamplesThanSlotsAreOurOwnMistake) {
+  EXPECT_THROW(ring_->acquire(layout_, {.rows = 3, .step_rows = 3, .slots = 2}), InternalError);
+}
+
 TEST(BatchDataTest, ABatchWithoutRowsIsWhole) {
   const auto layout = std::make_shared<BatchLayout>(mixed_spec(), 3);
   const auto batch = ring_of(0)->acquire(layout, {.rows = 0, .step_rows = 2});

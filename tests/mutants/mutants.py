@@ -32,7 +32,7 @@ MUTANTS = [
     ("a cache that asks the turn at hand", "src/plan/value_stages.cc",
      "const Ask first_turn{{0, 0},", "const Ask first_turn{ask.turn,"),
     ("drop keeps the tail", "src/order/steps.cc",
-     "(tail == TailRule::keep && count % batch != 0 ? 1 : 0)", "(count % batch != 0 ? 1 : 0)"),
+     "(tail != TailRule::drop && count % batch != 0 ? 1 : 0)", "(count % batch != 0 ? 1 : 0)"),
     ("shard that always starts at 0", "src/plan/order_stages.cc",
      "positions[i] = first_ + stride_ * ask.positions[i];",
      "positions[i] = stride_ * ask.positions[i];"),

@@ -43,6 +43,9 @@ class StreamModel(Model):
         """As in Model; `start` of an elastic stream is a place: (round of batch, rows in it)."""
         spec, op = node.spec, node.op
         inputs = [self.items(part, pass_, round_, start) for part in node.inputs]  # lazy
+        if node.stream:  # what indexed data could not make leaves where it becomes a stream
+            inputs = [rows if part.stream or not part.leaving else self.without_lost(rows)
+                      for part, rows in zip(node.inputs, inputs)]
         if op == "generator":
             for k in count() if spec["size"] == -1 else range(spec["size"]):
                 self.spend()
@@ -76,7 +79,7 @@ class StreamModel(Model):
         elif op == "map" and spec.get("fn") == "faulty":
             for item in inputs[0]:
                 item = each_row(item, lambda row, _: tried(node, row))
-                if node.leaving and item.fate:
+                if node.leaving and node.stream and item.fate:
                     self.lose(item)
                 else:
                     yield item
@@ -90,6 +93,13 @@ class StreamModel(Model):
             yield from self.stream_rounds(node, pass_, round_, start)
         else:
             yield from super().items(node, pass_, round_, start)
+
+    def without_lost(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            if row.fate:
+                self.lose(row)
+            else:
+                yield row
 
     def spend(self) -> None:
         """Counts rows where they could come without an end and without a step."""
