@@ -80,6 +80,7 @@ std::string State::to_json() const {
               {"sizes", Json::array()}};
   for (const Size& size : sizes) fields["sizes"].push_back({size.step, size.position, size.batch});
   if (drawn_seed) fields["seed"] = *drawn_seed;
+  if (epochs) fields["epochs"] = {epochs->epoch, epochs->step};
   fields["check"] = check_of(fields);
   return fields.dump();
 }
@@ -107,6 +108,11 @@ State State::parse(const std::string& text) {
   state.order = field<std::vector<std::string>>(fields, "parts");
   state.sizes = sizes_in(fields);
   if (fields.contains("seed")) state.drawn_seed = number(fields, "seed");
+  if (fields.contains("epochs")) {
+    const auto epochs = field<std::vector<std::uint64_t>>(fields, "epochs");
+    if (epochs.size() != 2) garbled("\"epochs\" is not a pair");
+    state.epochs = {epochs[0], epochs[1]};
+  }
   return state;
 }
 
