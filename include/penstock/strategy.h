@@ -445,7 +445,8 @@ class Strategy {
   }
 
  protected:
-  Strategy(const char* word, std::vector<std::string> devices, const StrategyOptions& options);
+  Strategy(const char* word, const std::vector<std::string>& devices,
+           const StrategyOptions& options);
 
  private:
   void run_step(const Step& step, const std::function<void(Replica&, const Batch&)>& body);
@@ -459,13 +460,14 @@ class Strategy {
 /// Several devices of this process. CPU devices are threads: "cpu:0", "cpu:1", ...
 class MirroredStrategy final : public Strategy {
  public:
-  explicit MirroredStrategy(std::vector<std::string> devices, const StrategyOptions& options = {});
+  explicit MirroredStrategy(const std::vector<std::string>& devices,
+                            const StrategyOptions& options = {});
 };
 
 /// One device; everything runs in the calling thread.
 class OneDeviceStrategy final : public Strategy {
  public:
-  explicit OneDeviceStrategy(std::string device = "cpu:0");
+  explicit OneDeviceStrategy(const std::string& device = "cpu:0");
 };
 
 }  // namespace penstock

@@ -61,11 +61,9 @@ class Variables {
     const auto size = number(names.size);
     const auto local = number(names.local_rank);
     if (!rank && !size && !local) return std::nullopt;
-    for (const std::string& missing : {names.rank, names.size}) {
-      if (text(missing)) continue;
-      const std::string& given = rank ? names.rank : size ? names.size : names.local_rank;
-      refuse(fmt::format("{} is set, {} is not", set(given), missing));
-    }
+    const std::string given = set(rank ? names.rank : size ? names.size : names.local_rank);
+    if (!rank) refuse(fmt::format("{} is set, {} is not", given, names.rank));
+    if (!size) refuse(fmt::format("{} is set, {} is not", given, names.size));
     if (*size == 0) refuse(fmt::format("{}: a world of no process", set(names.size)));
     if (*rank >= *size)
       refuse(fmt::format("{} is out of range: {}", set(names.rank), set(names.size)));
@@ -84,18 +82,21 @@ class Variables {
   std::string launcher_;
 };
 
+[[noreturn]] void refuse_argument(const std::string& why) {
+  throw ConfigError(fmt::format("world: {}", why), {},
+                    "give rank and size, rank < size; and data_rank and data_size, "
+                    "data_rank < data_size <= size, or neither");
+}
+
 std::optional<World> explicit_world(const WorldOptions& options) {
-  const auto refuse = [](const std::string& why) {
-    throw ConfigError(fmt::format("world: {}", why), {}, "give rank and size, rank < size");
-  };
   if (!options.rank && !options.size && !options.local_rank) return std::nullopt;
-  if (!options.rank) refuse("size or local_rank was given, rank was not");
-  if (!options.size) refuse(fmt::format("rank={} was given, size was not", *options.rank));
-  if (*options.size == 0) refuse("size=0: a world of no process");
+  if (!options.rank) refuse_argument("size or local_rank was given, rank was not");
+  if (!options.size) refuse_argument(fmt::format("rank={} was given, size was not", *options.rank));
+  if (*options.size == 0) refuse_argument("size=0: a world of no process");
   if (*options.rank >= *options.size)
-    refuse(fmt::format("rank={} is out of range: size={}", *options.rank, *options.size));
+    refuse_argument(fmt::format("rank={} is out of range: size={}", *options.rank, *options.size));
   if (options.local_rank && *options.local_rank >= *options.size)
-    refuse(
+    refuse_argument(
         fmt::format("local_rank={} is out of range: size={}", *options.local_rank, *options.size));
   World world;
   world.rank = *options.rank;
@@ -250,20 +251,18 @@ std::optional<World> kubernetes_world(const Environment& environment) {
 }
 
 void set_data_rank(World& world, const WorldOptions& options) {
-  const auto refuse = [](const std::string& why) {
-    throw ConfigError(fmt::format("world: {}", why), {},
-                      "give data_rank and data_size, data_rank < data_size <= size");
-  };
   world.data_rank = world.rank;
   world.data_size = world.size;
   if (!options.data_rank && !options.data_size) return;
-  if (!options.data_rank) refuse(fmt::format("data_size={} without data_rank", *options.data_size));
-  if (!options.data_size) refuse(fmt::format("data_rank={} without data_size", *options.data_rank));
+  if (!options.data_rank)
+    refuse_argument(fmt::format("data_size={} without data_rank", *options.data_size));
+  if (!options.data_size)
+    refuse_argument(fmt::format("data_rank={} without data_size", *options.data_rank));
   if (*options.data_rank >= *options.data_size)
-    refuse(fmt::format("data_rank={} is out of range: data_size={}", *options.data_rank,
-                       *options.data_size));
+    refuse_argument(fmt::format("data_rank={} is out of range: data_size={}", *options.data_rank,
+                                *options.data_size));
   if (*options.data_size > world.size)
-    refuse(
+    refuse_argument(
         fmt::format("data_size={} is more than the {} processes", *options.data_size, world.size));
   world.data_rank = *options.data_rank;
   world.data_size = *options.data_size;

@@ -33,8 +33,15 @@ std::string refusal(const Table& table, const WorldOptions& options = {}) {
   }
 }
 
-constexpr const char* kTwoWorkers =
-    R"({"cluster": {"chief": ["a:1"], "worker": ["b:1", "c:1"]}, "task": {"type": "worker", "index": 1}})";
+/// TF_CONFIG of a cluster, as `"worker": ["a:1"]`, and a task.
+std::string tf_config(const std::string& cluster, const std::string& type,
+                      const std::string& index) {
+  const std::string task = "{\"type\": \"" + type + "\", \"index\": " + index + "}";
+  return "{\"cluster\": {" + cluster + "}, \"task\": " + task + "}";
+}
+
+const std::string kTwoWorkers =
+    tf_config(R"("chief": ["a:1"], "worker": ["b:1", "c:1"])", "worker", "1");
 
 TEST(WorldTest, TheFirstCompleteProviderIsBelieved) {
   const Table torchrun{
@@ -101,15 +108,11 @@ TEST(WorldTest, TfConfigPutsTheChiefFirst) {
   };
   const std::vector<Case> cases{
       {"{}", 0, 1},
-      {R"({"cluster": {}, "task": {"type": "worker", "index": 0}})", 0, 1},
-      {R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": "1"}})", 1,
-       2},
-      {R"({"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, "task": {"type": "chief", "index": 0}})",
-       0, 2},
-      {R"({"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, "task": {"type": "worker", "index": 0}})",
-       1, 2},
-      {R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "evaluator", "index": 0}})", 0,
-       1},
+      {tf_config("", "worker", "0"), 0, 1},
+      {tf_config(R"("worker": ["a:1", "b:1"])", "worker", R"("1")"), 1, 2},
+      {tf_config(R"("chief": ["a:1"], "worker": ["b:1"])", "chief", "0"), 0, 2},
+      {tf_config(R"("chief": ["a:1"], "worker": ["b:1"])", "worker", "0"), 1, 2},
+      {tf_config(R"("worker": ["a:1", "b:1"])", "evaluator", "0"), 0, 1},
   };
   for (const Case& one : cases) {
     const World world = find_world({}, environment_of({{"TF_CONFIG", one.text}}));
@@ -145,22 +148,14 @@ TEST(WorldTest, WhatIsHalfSetGarbledOrContradictsIsRefusedByNameAndValue) {
       {tf(R"({"cluster": {"worker": ["a:1"]}})"), {"no \"task\""}},
       {tf(R"({"cluster": {"worker": ["a:1"]}, "task": {"index": 0}})"), {"no \"type\""}},
       {tf(R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker"}})"), {"\"index\""}},
-      {tf(R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": -1}})"),
-       {"\"index\""}},
-      {tf(R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}})"),
-       {"worker 1 is out of range", "has 1"}},
-      {tf(R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "chief", "index": 0}})"),
-       {"chief 0 is out of range", "has 0"}},
-      {tf(R"({"cluster": {"worker": ["a:1", "a:1"]}, "task": {"type": "worker", "index": 0}})"),
-       {"names a:1 twice"}},
-      {tf(R"({"cluster": {"worker": "a:1"}, "task": {"type": "worker", "index": 0}})"),
-       {"not a list"}},
-      {tf(R"({"cluster": {"worker": [1]}, "task": {"type": "worker", "index": 0}})"),
-       {"not a list"}},
-      {tf(R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "tpu", "index": 0}})"),
-       {"\"tpu\" does not train"}},
-      {tf(R"({"cluster": {"ps": ["p:1"], "worker": ["a:1"]}, "task": {"type": "worker", "index": 0}})"),
-       {"parameter servers"}},
+      {tf(tf_config(R"("worker": ["a:1"])", "worker", "-1")), {"\"index\""}},
+      {tf(tf_config(R"("worker": ["a:1"])", "worker", "1")), {"worker 1 is out of range", "has 1"}},
+      {tf(tf_config(R"("worker": ["a:1"])", "chief", "0")), {"chief 0 is out of range", "has 0"}},
+      {tf(tf_config(R"("worker": ["a:1", "a:1"])", "worker", "0")), {"names a:1 twice"}},
+      {tf(tf_config(R"("worker": "a:1")", "worker", "0")), {"not a list"}},
+      {tf(tf_config(R"("worker": [1])", "worker", "0")), {"not a list"}},
+      {tf(tf_config(R"("worker": ["a:1"])", "tpu", "0")), {"\"tpu\" does not train"}},
+      {tf(tf_config(R"("ps": ["p:1"], "worker": ["a:1"])", "worker", "0")), {"parameter servers"}},
       {{{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}}, {"SLURM_PROCID=1", "SLURM_NTASKS is not"}},
       {{{"SLURM_STEP_ID", "0"}}, {"SLURM_STEP_ID=0", "SLURM_PROCID is not"}},
       {{{"SLURM_STEP_ID", "x"}}, {"SLURM_STEP_ID=x"}},

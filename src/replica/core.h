@@ -14,13 +14,13 @@
 namespace penstock {
 
 struct StrategyCore {
-  StrategyCore(const char* word_, std::vector<std::string> devices_, const StrategyOptions& options,
-               Strategy* self_)
-      : word(word_),
-        devices(std::move(devices_)),
+  StrategyCore(const char* kind, std::vector<std::string> replicas, const StrategyOptions& options,
+               Strategy* owner)
+      : word(kind),
+        devices(std::move(replicas)),
         coordinator(options.coordinator != nullptr ? *options.coordinator : Coordinator::alone()),
         team(static_cast<std::uint32_t>(devices.size()), {options.clock, options.stall_after}),
-        self(self_) {}
+        self(owner) {}
 
   /// "MirroredStrategy of 2 replicas"
   [[nodiscard]] std::string name() const {

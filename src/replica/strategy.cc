@@ -106,7 +106,7 @@ bool Replica::cancelled() const {
   return team_->cancelled();
 }
 
-Strategy::Strategy(const char* word, std::vector<std::string> devices,
+Strategy::Strategy(const char* word, const std::vector<std::string>& devices,
                    const StrategyOptions& options)
     : core_(std::make_shared<StrategyCore>(word, device_names(word, devices), options, this)) {
   compare_ranks(core_->coordinator);
@@ -203,6 +203,7 @@ Feed Strategy::distribute_from_function(const std::function<Dataset(const InputC
   auto feed = std::make_unique<Feed::Impl>(dataset, rest, shares, core_);
   // Weights are exact only where every process has as many samples in each step.
   compare_plans(coordinator, feed->plan(), Comparing::geometry);
+  feed->share_seed(coordinator);  // a function that shuffles and shards needs one order
   return Feed(std::move(feed));
 }
 
@@ -215,6 +216,7 @@ void Strategy::run_step(const Step& step, const std::function<void(Replica&, con
         fmt::format("run: this step is of feed {} of another {}", step.feed_, step.core_->name()),
         {}, "distribute the dataset with the strategy that runs it");
   std::vector<bool> takes_part;
+  takes_part.reserve(step.shares_.size());
   for (const Batch& share : step.shares_) takes_part.push_back(share.rows() > 0);
   core_->team.run(takes_part, [&](std::uint32_t member) {
     Replica replica;
@@ -231,10 +233,11 @@ void Strategy::run_step(const Step& step, const std::function<void(Replica&, con
   });
 }
 
-MirroredStrategy::MirroredStrategy(std::vector<std::string> devices, const StrategyOptions& options)
-    : Strategy("MirroredStrategy", std::move(devices), options) {}
+MirroredStrategy::MirroredStrategy(const std::vector<std::string>& devices,
+                                   const StrategyOptions& options)
+    : Strategy("MirroredStrategy", devices, options) {}
 
-OneDeviceStrategy::OneDeviceStrategy(std::string device)
-    : Strategy("OneDeviceStrategy", {std::move(device)}, {}) {}
+OneDeviceStrategy::OneDeviceStrategy(const std::string& device)
+    : Strategy("OneDeviceStrategy", {device}, {}) {}
 
 }  // namespace penstock
