@@ -202,6 +202,12 @@ TEST(FeedTest, MoreStepsThanThereAreAreRefusedOrADeclaredShortEpoch) {
   EXPECT_THROW((void)strategy.distribute(seven, {.short_epoch = true}), ConfigError);
 }
 
+TEST(FeedTest, DataOfUnknownLengthMayHaveAnyStepsUntilItEnds) {
+  EXPECT_NO_THROW(check_epochs(Cardinality::unknown(), {}));
+  EXPECT_NO_THROW(check_epochs(Cardinality::unknown(), {.steps_per_epoch = 10}));
+  EXPECT_THROW(check_epochs(Cardinality::unknown(), {.steps_per_epoch = 0}), ConfigError);
+}
+
 TEST(FeedTest, NoDataIsAnEpochOfNoSteps) {
   MirroredStrategy strategy(cpus(2));
   Feed feed = strategy.distribute(Dataset::range(0).batch(4));

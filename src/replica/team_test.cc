@@ -156,6 +156,23 @@ TEST(TeamTest, AMemberThatReturnsWithoutComingIsNamed) {
   }
 }
 
+TEST(TeamTest, WhoWillNotComeIsNamedAtOnceWhateverTheOthersStillDo) {
+  const Reports reports;
+  Team team(3, {});
+  for (int round = 0; round < 50; ++round)
+    EXPECT_THAT(
+        [&] {
+          team.run({true, true, true}, [&](std::uint32_t member) {
+            if (member == 1) return;
+            // Replica 2 computes until it hears that there is no point in it.
+            while (member == 2 && !team.cancelled()) yield_thread();
+            for (int i = 0; i < 100; ++i) yield_thread();
+            if (member == 0) team.meet(member, "barrier", {}, [](auto) { return Tensor(); });
+          });
+        },
+        ThrowsMessage<ConfigError>(HasSubstr("replica 1 returned without it")));
+}
+
 TEST(TeamTest, OneCollectiveTooManyIsNamedToo) {
   const Reports reports;
   Team team(2, {});
