@@ -13,4 +13,5 @@
 #include <penstock/sample.h>
 #include <penstock/spec.h>
 #include <penstock/state.h>
+#include <penstock/strategy.h>
 #include <penstock/tensor.h>

@@ -28,6 +28,13 @@ struct State {
   bool counts_samples = true;
   std::vector<Size> sizes;  // batch sizes of this epoch so far
   std::optional<std::uint64_t> drawn_seed;
+  /// Where steps_per_epoch makes epochs of a Feed differ from passes over the data.
+  struct Epochs {
+    std::uint64_t epoch = 0;
+    std::uint64_t step = 0;  // steps received in it
+    bool operator==(const Epochs&) const = default;
+  };
+  std::optional<Epochs> epochs;
   Digests digests;
   std::vector<std::string> order;  // what the order digest is made of, shortened
 

@@ -1,8 +1,9 @@
 #pragma once
-// What ranks must agree on, through one small interface. Implementations: one process (here);
-// a process group comes with training.
+// What ranks must agree on, through one small interface. Implementations: one process alone, and
+// ranks that are threads of one process (both here); a process group comes with training.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace penstock {
@@ -24,6 +25,22 @@ class Coordinator {
 
   /// A world of one.
   static Coordinator& alone();
+};
+
+/// Ranks that are threads of this process. A wait ends with CancelledError when a rank's
+/// Coordinator is destroyed: it will not come any more.
+class LocalGroup {
+ public:
+  /// Throws ConfigError for a world of no rank.
+  explicit LocalGroup(std::uint32_t world);
+  /// The Coordinator of `rank`, for one thread. Throws ConfigError when the rank is out of range or
+  /// was given before.
+  std::unique_ptr<Coordinator> join(std::uint32_t rank);
+
+ private:
+  class Meeting;
+  class Member;
+  std::shared_ptr<Meeting> meeting_;
 };
 
 }  // namespace penstock

@@ -135,6 +135,7 @@ std::string State::to_json() const {
                         {"next", stream->next},
                         {"batch", stream->batch}};
   }
+  if (epochs) fields["epochs"] = {epochs->epoch, epochs->step};
   fields["check"] = check_of(fields);
   return fields.dump();
 }
@@ -163,6 +164,11 @@ State State::parse(const std::string& text) {
   state.sizes = sizes_in(fields);
   if (fields.contains("seed")) state.drawn_seed = number(fields, "seed");
   if (fields.contains("stream")) state.stream = stream_in(fields["stream"]);
+  if (fields.contains("epochs")) {
+    const auto epochs = field<std::vector<std::uint64_t>>(fields, "epochs");
+    if (epochs.size() != 2) garbled("\"epochs\" is not a pair");
+    state.epochs = {epochs[0], epochs[1]};
+  }
   return state;
 }
 

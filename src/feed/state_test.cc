@@ -35,6 +35,12 @@ TEST(StateTest, TextRoundTrips) {
   EXPECT_EQ(state.position, 40U);
 }
 
+TEST(StateTest, EpochsOfAFeedRoundTrip) {
+  State state;
+  state.epochs = {3, 4};
+  EXPECT_EQ(State::parse(state.to_json()), state);
+}
+
 TEST(StateTest, EveryCutOfTheTextIsRefused) {
   const std::string text = some_state().to_json();
   for (std::size_t length = 0; length < text.size(); ++length)

@@ -128,6 +128,7 @@ class FilterCursor final : public Cursor {
   const SharedStage predicate_;
 };
 
+/// Row by row: nothing behind the end may be pulled, or fail.
 class TakeWhileCursor final : public Cursor {
  public:
   TakeWhileCursor(const Flow& input, Turn turn, SharedStage predicate)
@@ -137,28 +138,17 @@ class TakeWhileCursor final : public Cursor {
     std::size_t kept = 0;
     while (kept < out.rows && !ended_) {
       const Scratch::Frame frame(pulling.scratch);
-      const std::size_t wanted = out.rows - kept;
-      auto got = input_->pull(cut_rows(out, kept, wanted, pulling.scratch), pulling);
+      const BlockView row = cut_rows(out, kept, 1, pulling.scratch);
+      auto got = input_->pull(row, pulling);
       if (!got) return got;
-      ended_ = *got < wanted;
-      if (*got == 0) break;
-      const BlockView rows = cut_rows(out, kept, *got, pulling.scratch);
-      auto* const keep = pulling.scratch.array<std::uint8_t>(*got);
-      auto* const failed = pulling.scratch.array<std::uint8_t>(*got);
-      // What lies behind the end is nobody's failure, so failures wait until the end is known.
-      RowFailures found;
-      Pulling waiting = pulling;
-      if (pulling.failures != nullptr) waiting.failures = &found;
-      auto done = judge(*predicate_, turn_, rows, keep, failed, waiting);
+      std::uint8_t keep = 0;
+      std::uint8_t failed = 0;
+      if (*got > 0)
+        if (auto done = judge(*predicate_, turn_, row, &keep, &failed, pulling); !done)
+          return std::move(done.failure());
       // One that could not be asked is left out; the first that does not pass ends it.
-      std::size_t end = 0;
-      const std::size_t judged = done ? *got : done.failure().row;
-      while (end < judged && (keep[end] != 0 || failed[end] != 0)) ++end;
-      if (!done && end == judged) return std::move(done.failure());
-      for (Failure& failure : found.take_rows(failed))
-        if (failure.row < end) pulling.failures->add(std::move(failure), nullptr);
-      ended_ = ended_ || end < *got;
-      kept += keep_rows(cut_rows(rows, 0, end, pulling.scratch), {keep, end});
+      ended_ = keep == 0 && failed == 0;
+      kept += keep;
     }
     return kept;
   }

@@ -241,15 +241,17 @@ class CacheStage final : public Stage {
     const Ask first_turn{{0, 0}, {positions, count}};
     Identity identity{scratch.array<std::uint64_t>(count), scratch.array<std::uint64_t>(count)};
     RowFailures failures;
-    if (out.identity.failed != nullptr) {
-      identity.failed = scratch.array<std::uint8_t>(count);
-      std::fill_n(identity.failed, count, kRowGood);
-      if (out.identity.failures != nullptr) identity.failures = &failures;
-    }
+    identity.failed = scratch.array<std::uint8_t>(count);
+    std::fill_n(identity.failed, count, kRowGood);
+    if (out.identity.failures != nullptr) identity.failures = &failures;
     const ScratchBlock made(spec(), count, scratch, identity);
     if (auto done = input_->produce(first_turn, made.view(), scratch); !done) return done;
     for (std::size_t i = 0; i < count; ++i) {
-      if (identity.failed != nullptr && identity.failed[i] != 0) {
+      if (identity.failed[i] != kRowGood && out.identity.failed == nullptr) {
+        copy_rows(made.view(), i, kept, missing[i], 1);  // a masked row, and somebody only looks
+        continue;
+      }
+      if (identity.failed[i] != kRowGood) {
         out.identity.failed[missing[i]] = identity.failed[i];
         kept.identity.sample_id[missing[i]] = identity.sample_id[i];
         kept.identity.occurrence[missing[i]] = identity.occurrence[i];

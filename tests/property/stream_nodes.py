@@ -73,13 +73,13 @@ class StreamNode(Node):
             self.turns *= self.count
         elif self.op == "batch":
             self.turns = 1
-        self.leaving = False
+        self.leaving = self.edge = False
 
-    def settle(self, leaving: bool) -> "StreamNode":
+    def settle(self, leaving: bool, into_stream: bool = False) -> "StreamNode":
         """Tells every node below whether its failed rows leave the stream."""
-        self.leaving = leaving
-        joins_stream = self.op in ("concatenate", "zip") and self.stream
+        self.leaving, self.edge = leaving, into_stream and not self.stream
+        joins_stream = self.op in ("concatenate", "zip", "enumerate") and self.stream
         needs_rows = makes_stream(self.spec) and self.op != "generator"
         for part in self.inputs:
-            part.settle(leaving or joins_stream or needs_rows)
+            part.settle(leaving or joins_stream or needs_rows, self.stream)
         return self

@@ -40,12 +40,14 @@ class StreamModel(Model):
         self.raising, self.left, self.rows_left = False, [], rows_max
 
     def items(self, node: Node, pass_: int, round_: int, start: Any = 0) -> Iterator[Any]:
-        """As in Model; `start` of an elastic stream is a place: (round of batch, rows in it)."""
+        """As in Model; what indexed data could not make leaves where it becomes a stream."""
+        rows = self.all_items(node, pass_, round_, start)
+        return self.without_lost(rows) if node.edge and node.leaving else rows
+
+    def all_items(self, node: Node, pass_: int, round_: int, start: Any) -> Iterator[Any]:
+        """`start` of an elastic stream is a place: (round of batch, rows in it)."""
         spec, op = node.spec, node.op
         inputs = [self.items(part, pass_, round_, start) for part in node.inputs]  # lazy
-        if node.stream:  # what indexed data could not make leaves where it becomes a stream
-            inputs = [rows if part.stream or not part.leaving else self.without_lost(rows)
-                      for part, rows in zip(node.inputs, inputs)]
         if op == "generator":
             for k in count() if spec["size"] == -1 else range(spec["size"]):
                 self.spend()
@@ -96,10 +98,10 @@ class StreamModel(Model):
 
     def without_lost(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
-            if row.fate:
-                self.lose(row)
-            else:
+            if not isinstance(row, Row) or not row.fate:
                 yield row
+            elif row.fate != MASKED:  # a stream leaves out what a mask marked, too
+                self.lose(row)
 
     def spend(self) -> None:
         """Counts rows where they could come without an end and without a step."""
@@ -127,7 +129,7 @@ class StreamModel(Model):
                 yield zip(*row.values)
                 continue
             inner = with_element(node.spec["inner"], total(node.inputs[0], row))
-            tree = StreamNode(inner, 0, count(), count()).settle(True)
+            tree = StreamNode(inner, 0, count(), count()).settle(True, True)
             turn = pass_, (round_ * 2**32 + j) & MASK64
             yield map(lambda row: row.values, self.items(tree, *turn))
 

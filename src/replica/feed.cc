@@ -1,0 +1,223 @@
+#include "replica/feed.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace penstock {
+namespace {
+
+LoaderOptions with_shares(LoaderOptions options, const Shares& shares) {
+  options.shares = shares;
+  return options;
+}
+
+[[noreturn]] void throw_too_few(std::uint64_t steps, std::uint64_t asked) {
+  throw ConfigError(
+      fmt::format("distribute: a pass over the data has {} steps, steps_per_epoch asks for {}",
+                  steps, asked),
+      {}, "repeat() the dataset, ask for fewer steps, or allow short_epoch");
+}
+
+}  // namespace
+
+void check_epochs(const Cardinality& steps, const DistributeOptions& options) {
+  const auto asked = options.steps_per_epoch;
+  if (asked && *asked == 0)
+    throw ConfigError("distribute: steps_per_epoch is 0", {}, "ask for at least one step");
+  if (steps.is_endless() && !asked)
+    throw ConfigError("distribute: the dataset is endless, so an epoch would have no end", {},
+                      "say steps_per_epoch, or leave repeat() out");
+  if (!asked && (options.restart || options.short_epoch))
+    throw ConfigError(fmt::format("distribute: {} without steps_per_epoch",
+                                  options.restart ? "restart" : "short_epoch"),
+                      {}, "say steps_per_epoch; without it an epoch is one pass");
+  if (asked && steps.is_counted() && steps.count() < *asked && !options.short_epoch)
+    throw_too_few(steps.count(), *asked);
+}
+
+Feed::Impl::Impl(const Dataset& dataset, const DistributeOptions& options, const Shares& shares,
+                 std::shared_ptr<StrategyCore> core)
+    : loader_(dataset, with_shares(options.loader, shares)),
+      core_(std::move(core)),
+      number_(++core_->feeds),
+      steps_(options.steps_per_epoch),
+      restart_(options.restart),
+      short_epoch_(options.short_epoch) {}
+
+void Feed::Impl::share_seed(Coordinator& coordinator) {
+  if (coordinator.world() == 1) return;
+  State state = loader_.state();
+  if (!state.drawn_seed) return;
+  state.drawn_seed = coordinator.share(*state.drawn_seed);
+  loader_.restore(state);
+}
+
+Step Feed::Impl::step_of(std::vector<Batch> shares, const State::Epochs& at) const {
+  Step step;
+  step.shares_ = std::move(shares);
+  step.epoch_ = at.epoch;
+  step.step_ = at.step;
+  step.feed_ = number_;
+  step.core_ = core_;
+  return step;
+}
+
+void Feed::Impl::end_epoch() {
+  ++epoch_;
+  epoch_steps_ = 0;
+  if (!restart_ || pass_steps_ == 0) return;
+  loader_.set_epoch(loader_.epoch() + 1);
+  pass_steps_ = 0;
+}
+
+/// The next step of this or the next pass; nothing where the data is too short for an epoch.
+std::optional<std::vector<Batch>> Feed::Impl::pull() {
+  auto shares = loader_.next_step();
+  if (shares) return shares;
+  if (std::exchange(pass_steps_, 0) < *steps_) return std::nullopt;
+  return loader_.next_step();
+}
+
+std::optional<Step> Feed::Impl::next() {
+  if (!steps_) {
+    auto shares = loader_.next_step();
+    if (!shares) return std::nullopt;
+    const State::Epochs at{shares->front().epoch(), shares->front().step()};
+    return step_of(std::move(*shares), at);
+  }
+  if (epoch_steps_ == *steps_) {
+    end_epoch();
+    return std::nullopt;
+  }
+  const std::uint64_t got = pass_steps_;
+  auto shares = pull();
+  if (!shares) {
+    end_epoch();
+    if (short_epoch_) return std::nullopt;
+    throw_too_few(got, *steps_);
+  }
+  const State::Epochs at{epoch_, epoch_steps_++};
+  ++pass_steps_;
+  return step_of(std::move(*shares), at);
+}
+
+bool Feed::Impl::at_end() const {
+  if (!steps_) return loader_.at_end();
+  const bool short_pass = plan().steps().is_counted() && plan().steps().count() < *steps_;
+  return epoch_steps_ == *steps_ || (short_pass && loader_.at_end());
+}
+
+std::uint64_t Feed::Impl::size() const {
+  return steps_ ? *steps_ : plan().steps().count();
+}
+
+State Feed::Impl::state() const {
+  State state = loader_.state();
+  if (!steps_) return state;
+  state.epochs = at_end() ? State::Epochs{epoch_ + 1, 0} : State::Epochs{epoch_, epoch_steps_};
+  return state;
+}
+
+void Feed::Impl::restore(const State& state) {
+  if (steps_ && state.epochs && state.epochs->step >= *steps_)
+    throw StateError(
+        fmt::format("the state was taken after {} steps of an epoch, and epochs have {} steps here",
+                    state.epochs->step, *steps_),
+        {}, "distribute with the steps_per_epoch that the state was saved with");
+  loader_.restore(state);
+  in_loop_ = false;
+  if (!steps_) return;
+  pass_steps_ = state.step;
+  if (state.epochs) {
+    epoch_ = state.epochs->epoch;
+    epoch_steps_ = state.epochs->step;
+  } else if (restart_ || plan().steps().is_unknown()) {
+    epoch_ = state.epoch;
+    epoch_steps_ = state.step;
+  } else {
+    // A Loader's own state: count what it has passed in epochs of ours.
+    const std::uint64_t pass = plan().steps().is_counted() ? plan().steps().count() : 0;
+    const std::uint64_t passed = state.epoch * pass + state.step;
+    epoch_ = passed / *steps_;
+    epoch_steps_ = passed % *steps_;
+  }
+  // Saved at the end of an epoch, in the middle of a pass.
+  if (restart_ && epoch_steps_ == 0 && pass_steps_ > 0) {
+    loader_.set_epoch(loader_.epoch() + 1);
+    pass_steps_ = 0;
+  }
+}
+
+void Feed::Impl::loop_began() {
+  if (in_loop_) {
+    if (steps_) {
+      end_epoch();
+    } else {
+      loader_.set_epoch(loader_.epoch() + 1);
+    }
+  }
+  in_loop_ = true;
+}
+
+Feed::Feed(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Feed::Feed(Feed&&) noexcept = default;
+Feed& Feed::operator=(Feed&&) noexcept = default;
+Feed::~Feed() = default;
+
+std::optional<Step> Feed::next() {
+  return impl_->next();
+}
+bool Feed::at_end() const {
+  return impl_->at_end();
+}
+const Plan& Feed::plan() const {
+  return impl_->plan();
+}
+std::uint64_t Feed::size() const {
+  return impl_->size();
+}
+std::uint64_t Feed::epoch() const {
+  return impl_->epoch();
+}
+State Feed::state() const {
+  return impl_->state();
+}
+void Feed::restore(const State& state) {
+  impl_->restore(state);
+}
+void Feed::stop() {
+  impl_->stop();
+}
+const Ledger& Feed::ledger() const {
+  return impl_->ledger();
+}
+void Feed::loop_ended() {
+  impl_->loop_ended();
+}
+Feed::EpochIterator Feed::begin() {
+  impl_->loop_began();
+  return EpochIterator(this);
+}
+
+std::uint64_t Step::valid_count() const {
+  std::uint64_t count = 0;
+  for (const Batch& share : shares_) count += share.valid_count();
+  return count;
+}
+
+std::uint64_t Step::global_valid() const {
+  return shares_.empty() ? 0 : shares_.front().global_valid();
+}
+
+std::vector<detail::ShareCount> Step::counts() const {
+  std::vector<detail::ShareCount> counts;
+  for (const Batch& share : shares_) {
+    detail::ShareCount count{share.rows(), share.valid_count(), {}};
+    if (count.valid != count.rows) count.mask.assign(share.valid().begin(), share.valid().end());
+    counts.push_back(std::move(count));
+  }
+  return counts;
+}
+
+}  // namespace penstock

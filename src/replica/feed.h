@@ -1,0 +1,50 @@
+#pragma once
+
+#include "penstock/strategy.h"
+#include "replica/core.h"
+
+namespace penstock {
+
+class Feed::Impl {
+ public:
+  /// `dataset` is batched by the global batch, and `options` are checked.
+  Impl(const Dataset& dataset, const DistributeOptions& options, const Shares& shares,
+       std::shared_ptr<StrategyCore> core);
+
+  std::optional<Step> next();
+  [[nodiscard]] bool at_end() const;
+  [[nodiscard]] const Plan& plan() const { return loader_.plan(); }
+  [[nodiscard]] std::uint64_t size() const;
+  [[nodiscard]] std::uint64_t epoch() const { return steps_ ? epoch_ : loader_.epoch(); }
+  [[nodiscard]] State state() const;
+  void restore(const State& state);
+  void stop() { loader_.stop(); }
+  [[nodiscard]] const Ledger& ledger() const { return loader_.ledger(); }
+  void loop_began();
+  void loop_ended() { in_loop_ = false; }
+  /// All ranks must draw the same seed.
+  void share_seed(Coordinator& coordinator);
+
+ private:
+  [[nodiscard]] std::optional<std::vector<Batch>> pull();
+  void end_epoch();
+  [[nodiscard]] Step step_of(std::vector<Batch> shares, const State::Epochs& at) const;
+
+  Loader loader_;
+  std::shared_ptr<StrategyCore> core_;
+  std::uint64_t number_;
+  std::optional<std::uint64_t> steps_;  // per epoch; none: an epoch is a pass
+  bool restart_;
+  bool short_epoch_;
+  bool in_loop_ = false;
+
+  // Used with steps_ only
+  std::uint64_t epoch_ = 0;
+  std::uint64_t epoch_steps_ = 0;  // received in this epoch
+  std::uint64_t pass_steps_ = 0;   // received in this pass
+};
+
+/// Throws ConfigError where `steps_per_epoch` and the length of the data do not fit.
+void check_epochs(const Cardinality& steps, const DistributeOptions& options);
+
+}  // namespace penstock

@@ -1,0 +1,243 @@
+#include "penstock/strategy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include "replica/agreement.h"
+#include "replica/core.h"
+#include "replica/feed.h"
+#include "replica/scope.h"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint32_t kDevicesMax = 1024;
+
+/// "cpu:3" for "cpu:3", "CPU:3" and TensorFlow's "/cpu:3"; "cpu" is "cpu:0".
+std::string device_name(const char* word, const std::string& given) {
+  std::string name = given.starts_with('/') ? given.substr(1) : given;
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (name == "cpu") return "cpu:0";
+  if (name.starts_with("cpu:")) {
+    std::uint32_t number = 0;
+    const char* const end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data() + 4, end, number);
+    if (error == std::errc() && stop == end && number < kDevicesMax)
+      return fmt::format("cpu:{}", number);
+  }
+  throw ConfigError(fmt::format("{}: unknown device \"{}\"", word, given), {},
+                    fmt::format("this build knows cpu:0 to cpu:{}", kDevicesMax - 1));
+}
+
+std::vector<std::string> device_names(const char* word, const std::vector<std::string>& given) {
+  if (given.empty())
+    throw ConfigError(fmt::format("{}: 0 replicas: no device was given", word), {},
+                      R"(name at least one, as in {"cpu:0", "cpu:1"})");
+  std::vector<std::string> names;
+  for (const std::string& one : given) {
+    names.push_back(device_name(word, one));
+    if (std::find(names.begin(), names.end() - 1, names.back()) != names.end() - 1)
+      throw ConfigError(fmt::format("{}: device {} is listed twice", word, names.back()), {},
+                        "list every device once; each is one replica");
+  }
+  return names;
+}
+
+thread_local Replica* running_replica = nullptr;
+
+/// Makes `replica` the thread's own while a body runs.
+class Running {
+ public:
+  explicit Running(Replica* replica) { running_replica = replica; }
+  ~Running() { running_replica = nullptr; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+};
+
+/// While a function of `distribute_from_function` runs.
+thread_local bool making_input = false;
+
+}  // namespace
+
+std::uint64_t InputContext::per_replica_batch(std::uint64_t global) const {
+  if (global == 0 || global % replicas != 0)
+    throw ConfigError(
+        fmt::format("per_replica_batch: {} replicas do not divide a batch of {}", replicas, global),
+        {}, fmt::format("use distribute(dataset.batch({})): shares then differ by one", global));
+  return global / replicas;
+}
+
+Replica& Replica::current() {
+  if (running_replica == nullptr)
+    throw ConfigError(
+        "replica: there is none here: replicas and their ids exist only inside strategy.run", {},
+        "don't shard data by replica: strategy.distribute(dataset) cuts every batch");
+  return *running_replica;
+}
+
+void Replica::expect_own_thread(const char* word) const {
+  if (running_replica != this)
+    throw ConfigError(
+        fmt::format("{} of replica {}: called outside its function or in another thread", word,
+                    id_),
+        {}, "call it in the function that run calls, in the same thread");
+  if (!one_process_)
+    throw ConfigError(fmt::format("{}: this strategy spans several processes", word), {},
+                      "use a process-group strategy for values that cross processes");
+}
+
+Tensor Replica::all_reduce_part(Reduce op, const detail::Part& part) {
+  expect_own_thread("all_reduce");
+  return team_->meet(
+      local_id_, op == Reduce::sum ? "all_reduce(sum)" : "all_reduce(mean)", part,
+      [op](std::span<const detail::Part> parts) { return detail::reduce_parts(op, parts); });
+}
+
+void Replica::barrier() {
+  expect_own_thread("barrier");
+  team_->meet(local_id_, "barrier", {}, [](std::span<const detail::Part>) { return Tensor(); });
+}
+
+bool Replica::cancelled() const {
+  return team_->cancelled();
+}
+
+Strategy::Strategy(const char* word, const std::vector<std::string>& devices,
+                   const StrategyOptions& options)
+    : core_(std::make_shared<StrategyCore>(word, device_names(word, devices), options, this)) {
+  compare_ranks(core_->coordinator);
+  if (core_->coordinator.world() > 1)
+    core_->coordinator.compare("replicas of a process", std::to_string(core_->local_replicas()));
+}
+
+Strategy::~Strategy() {
+  core_->self = nullptr;
+  core_->team.stop();
+}
+
+std::uint32_t Strategy::num_replicas_in_sync() const {
+  return core_->replicas();
+}
+const std::vector<std::string>& Strategy::devices() const {
+  return core_->devices;
+}
+std::uint32_t Strategy::first_replica() const {
+  return core_->coordinator.rank() * core_->local_replicas();
+}
+
+Scope Strategy::scope() {
+  return open_scope(core_);
+}
+
+Strategy* Strategy::current() {
+  const StrategyCore* const core = current_core();
+  return core == nullptr ? nullptr : core->self.load();
+}
+
+void Strategy::expect_outside_run(const char* word) const {
+  if (running_replica != nullptr)
+    throw ConfigError(
+        fmt::format("{}: called inside run, on replica {}", word, running_replica->id()), {},
+        "call it outside the function that run calls");
+}
+
+void Strategy::expect_one_process(const char* word) const {
+  if (core_->coordinator.world() > 1)
+    throw ConfigError(
+        fmt::format("{}: this strategy spans {} processes", word, core_->coordinator.world()), {},
+        "use a process-group strategy for values that cross processes");
+}
+
+Feed Strategy::distribute(const Dataset& dataset, const DistributeOptions& options) {
+  expect_outside_run("distribute");
+  if (making_input)
+    throw ConfigError("distribute: called inside the function of distribute_from_function", {},
+                      "return the dataset; it is distributed once");
+  const Shares& asked = options.loader.shares;
+  if (asked.total != 1 || asked.first != 0 || asked.count != 1)
+    throw ConfigError("distribute: loader.shares was set", {},
+                      "leave it out: the strategy cuts for its replicas");
+  if (dataset.batched()) check_epochs(dataset.cardinality(), options);
+  Coordinator& coordinator = core_->coordinator;
+  const Shares shares{core_->replicas(), first_replica(), core_->local_replicas()};
+  auto feed = std::make_unique<Feed::Impl>(dataset, options, shares, core_);
+  // With a tail that is filled in here the plan may have other lengths than the description.
+  check_epochs(feed->plan().steps(), options);
+  compare_plans(coordinator, feed->plan(), Comparing::all);
+  feed->share_seed(coordinator);
+  return Feed(std::move(feed));
+}
+
+Feed Strategy::distribute_from_function(const std::function<Dataset(const InputContext&)>& make,
+                                        const DistributeOptions& options) {
+  expect_outside_run("distribute_from_function");
+  if (making_input)
+    throw ConfigError("distribute_from_function: called inside its own function", {},
+                      "return the dataset; it is distributed once");
+  Coordinator& coordinator = core_->coordinator;
+  const InputContext context{coordinator.rank(), coordinator.world(), core_->replicas()};
+  const auto made = [&] {
+    struct Making {
+      Making() { making_input = true; }
+      ~Making() { making_input = false; }
+    } making;
+    return make(context);
+  }();
+  if (!made.batched())
+    throw ConfigError("distribute_from_function: the dataset has no batches", {},
+                      "end it with batch(b), b samples for each replica");
+  // The batches of the function are put together to one global batch and cut again, so that the
+  // last ones are spread over all replicas.
+  const std::uint64_t batch = Plan(made).batch_samples();
+  BatchOptions global;
+  DistributeOptions rest = options;
+  global.tail = std::exchange(rest.loader.tail, std::nullopt);
+  const Dataset dataset =
+      made.unbatch().batch(static_cast<std::int64_t>(batch * core_->local_replicas()), global);
+  check_epochs(dataset.cardinality(), options);
+  const Shares shares{core_->local_replicas(), 0, core_->local_replicas()};
+  auto feed = std::make_unique<Feed::Impl>(dataset, rest, shares, core_);
+  // Weights are exact only where every process has as many samples in each step.
+  compare_plans(coordinator, feed->plan(), Comparing::geometry);
+  feed->share_seed(coordinator);  // a function that shuffles and shards needs one order
+  return Feed(std::move(feed));
+}
+
+void Strategy::run_step(const Step& step, const std::function<void(Replica&, const Batch&)>& body) {
+  expect_outside_run("run");
+  if (!step.core_)
+    throw ConfigError("run: this step was moved away", {}, "pass what feed.next() returned");
+  if (step.core_ != core_)
+    throw ConfigError(
+        fmt::format("run: this step is of feed {} of another {}", step.feed_, step.core_->name()),
+        {}, "distribute the dataset with the strategy that runs it");
+  std::vector<bool> takes_part;
+  takes_part.reserve(step.shares_.size());
+  for (const Batch& share : step.shares_) takes_part.push_back(share.rows() > 0);
+  core_->team.run(takes_part, [&](std::uint32_t member) {
+    Replica replica;
+    replica.id_ = first_replica() + member;
+    replica.local_id_ = member;
+    replica.replicas_ = core_->replicas();
+    replica.device_ = core_->devices[member];
+    replica.count_ = step.shares_[member].valid_count();
+    replica.team_ = &core_->team;
+    replica.one_process_ = core_->coordinator.world() == 1;
+    const Running running(&replica);
+    const Scope scope = open_scope(core_);
+    body(replica, step.shares_[member]);
+  });
+}
+
+MirroredStrategy::MirroredStrategy(const std::vector<std::string>& devices,
+                                   const StrategyOptions& options)
+    : Strategy("MirroredStrategy", devices, options) {}
+
+OneDeviceStrategy::OneDeviceStrategy(const std::string& device)
+    : Strategy("OneDeviceStrategy", {device}, {}) {}
+
+}  // namespace penstock

@@ -1,0 +1,262 @@
+#include "replica/team.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/report.h"
+
+namespace penstock {
+namespace {
+
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+/// "replica 2", "replicas 0, 2"
+std::string replicas_text(const std::vector<std::uint32_t>& members) {
+  return fmt::format("{} {}", members.size() == 1 ? "replica" : "replicas",
+                     fmt::join(members, ", "));
+}
+
+}  // namespace
+
+Team::Team(std::uint32_t size, const Options& options)
+    : size_(size),
+      clock_(options.clock != nullptr ? *options.clock : Clock::real()),
+      stall_after_(options.stall_after),
+      members_(size) {}
+
+Team::~Team() {
+  stop();
+}
+
+void Team::stop() {
+  {
+    Lock lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  threads_.clear();
+}
+
+void Team::start_threads() {
+  try {
+    for (auto member = static_cast<std::uint32_t>(threads_.size() + 1); member < size_; ++member)
+      threads_.emplace_back(fmt::format("replica {}", member),
+                            [this, member] { thread_body(member); });
+  } catch (const std::exception& error) {
+    throw ResourceError(fmt::format("run: no thread for replica {} of {}: {}", threads_.size() + 1,
+                                    size_, error.what()),
+                        {}, "use fewer devices, or allow more threads");
+  }
+}
+
+void Team::thread_body(std::uint32_t member) {
+  std::uint64_t seen = 0;
+  while (true) {
+    const std::function<void(std::uint32_t)>* body = nullptr;
+    {
+      Lock lock(mutex_);
+      while (!stopping_ && (run_ == seen || body_ == nullptr)) changed_.wait(mutex_);
+      if (stopping_) return;
+      seen = run_;
+      if (members_[member].doing == Doing::absent) continue;
+      body = body_;
+    }
+    perform(member, *body);
+  }
+}
+
+void Team::perform(std::uint32_t member, const std::function<void(std::uint32_t)>& body) {
+  std::exception_ptr failure;
+  try {
+    body(member);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  Lock lock(mutex_);
+  members_[member].doing = Doing::returned;
+  if (failure) {
+    fail(member, std::move(failure));
+  } else if (!first_) {
+    if (auto missing = absence()) fail(member, std::move(missing));
+  }
+  --running_;
+  changed_.notify_all();
+}
+
+/// The first failure is the cause, and everyone who waits is told; later ones are kept for the
+/// report.
+void Team::fail(std::uint32_t member, std::exception_ptr cause) {
+  if (first_) {
+    if (cause != first_) members_[member].further = std::move(cause);
+    return;
+  }
+  first_ = std::move(cause);
+  first_member_ = member;
+  changed_.notify_all();
+}
+
+std::vector<std::uint32_t> Team::members(Doing doing) const {
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t member = 0; member < size_; ++member)
+    if (members_[member].doing == doing) found.push_back(member);
+  return found;
+}
+
+/// An error when somebody waits for a member that has returned.
+std::exception_ptr Team::absence() const {
+  const auto waiting = members(Doing::waiting);
+  const auto returned = members(Doing::returned);
+  if (waiting.empty() || returned.empty()) return nullptr;
+  return std::make_exception_ptr(ConfigError(
+      fmt::format("{}: {} returned without it, {} called it", members_[waiting.front()].word,
+                  replicas_text(returned), replicas_text(waiting)),
+      {}, "call it on every replica that has rows, or use reduce after run"));
+}
+
+void Team::throw_cancelled(std::uint32_t member, const std::string& word) const {
+  throw CancelledError(fmt::format("{}: replica {} was cancelled: replica {} failed first: {}",
+                                   word, member, first_member_, text_of(first_)));
+}
+
+void Team::complete(std::uint32_t member, const Combine& combine) {
+  std::vector<detail::Part> parts;
+  for (std::uint32_t other = 0; other < size_; ++other) {
+    Member& its = members_[other];
+    parts.push_back(its.doing == Doing::waiting ? std::move(its.part) : detail::Part{});
+    if (its.doing == Doing::waiting && its.word != members_[member].word)
+      throw ConfigError(fmt::format("replica {} is in {}, replica {} in {}", member,
+                                    members_[member].word, other, its.word),
+                        {}, "call the same collectives in the same order on every replica");
+  }
+  outcome_ = combine(parts);
+  for (Member& its : members_)
+    if (its.doing == Doing::waiting) its.doing = Doing::computing;
+  ++meeting_;
+  changed_.notify_all();
+}
+
+Tensor Team::meet(std::uint32_t member, const std::string& word, const detail::Part& part,
+                  const Combine& combine) {
+  Lock lock(mutex_);
+  if (first_) throw_cancelled(member, word);
+  const std::uint64_t meeting = meeting_;
+  Member& own = members_[member];
+  own.word = word;
+  own.part = part;
+  own.doing = Doing::waiting;
+  if (members(Doing::computing).empty()) {
+    try {
+      if (auto missing = absence()) std::rethrow_exception(missing);
+      complete(member, combine);
+    } catch (...) {
+      own.doing = Doing::computing;
+      fail(member, std::current_exception());
+      throw;
+    }
+    return outcome_;
+  }
+  // One that has returned already will not come, whatever the others still do.
+  if (auto missing = absence()) {
+    own.doing = Doing::computing;
+    fail(member, missing);
+    std::rethrow_exception(missing);
+  }
+  wait(word.c_str(), [&]() PENSTOCK_REQUIRES(mutex_) { return meeting_ != meeting || first_; });
+  // All must have come for a next meeting to end, so the outcome is still that of this one.
+  if (meeting_ != meeting) return outcome_;
+  own.doing = Doing::computing;
+  throw_cancelled(member, word);
+}
+
+bool Team::cancelled() const {
+  Lock lock(mutex_);
+  return first_ != nullptr;
+}
+
+/// Waits until `done`, and says who is waited for when that takes long.
+template <typename Done>
+void Team::wait(const char* who, Done done) {
+  // A virtual clock wakes nobody, so the wait looks at it now and then.
+  constexpr std::chrono::milliseconds kLook{100};
+  const Nanoseconds start = clock_.now();
+  Nanoseconds next = stall_after_;
+  while (!done()) {
+    changed_.wait_for(mutex_, std::min<std::chrono::nanoseconds>(kLook, stall_after_));
+    const Nanoseconds waited = clock_.now() - start;
+    if (waited < next || done()) continue;
+    next *= 2;
+    const std::string text =
+        fmt::format("{}: waiting for {} s for {}, which still computes", who,
+                    std::chrono::duration_cast<std::chrono::seconds>(waited).count(),
+                    replicas_text(members(Doing::computing)));
+    // The sink is a user's function.
+    mutex_.unlock();
+    report(text);
+    mutex_.lock();
+  }
+}
+
+std::string Team::further_text() const {
+  std::vector<std::string> lines;
+  for (std::uint32_t member = 0; member < size_; ++member)
+    if (members_[member].further)
+      lines.push_back(fmt::format("replica {}: {}", member, text_of(members_[member].further)));
+  if (lines.empty()) return {};
+  return fmt::format("run: replica {} failed first: {}; then\n  {}", first_member_, text_of(first_),
+                     fmt::join(lines, "\n  "));
+}
+
+void Team::run(const std::vector<bool>& takes_part,
+               const std::function<void(std::uint32_t)>& body) {
+  {
+    Lock lock(mutex_);
+    if (busy_)
+      throw ConfigError("run: a step of this strategy is running in another thread", {},
+                        "run steps one after the other");
+    busy_ = true;
+  }
+  std::exception_ptr cause;
+  std::string further;
+  try {
+    if (size_ > 1) start_threads();
+  } catch (...) {
+    Lock lock(mutex_);
+    busy_ = false;
+    throw;
+  }
+  {
+    Lock lock(mutex_);
+    for (std::uint32_t member = 0; member < size_; ++member) {
+      members_[member].doing = takes_part[member] ? Doing::computing : Doing::absent;
+      if (takes_part[member]) ++running_;
+    }
+    body_ = &body;
+    ++run_;
+    changed_.notify_all();
+  }
+  if (takes_part[0]) perform(0, body);
+  {
+    Lock lock(mutex_);
+    wait("run", [this]() PENSTOCK_REQUIRES(mutex_) { return running_ == 0; });
+    further = further_text();
+    cause = std::exchange(first_, nullptr);
+    for (Member& member : members_) member = Member{};
+    outcome_ = Tensor();
+    body_ = nullptr;
+    busy_ = false;
+  }
+  if (!further.empty()) report(further);
+  if (cause) std::rethrow_exception(cause);
+}
+
+}  // namespace penstock

@@ -1,0 +1,260 @@
+#include "replica/team.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+
+#include "base/report.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+Tensor summed(std::span<const detail::Part> parts) {
+  return detail::reduce_parts(Reduce::sum, parts);
+}
+
+detail::Part one() {
+  return detail::part_of(1.0, 1);
+}
+
+/// What the team reports while this lives.
+class Reports {
+ public:
+  Reports() {
+    before_ = set_report_sink([this](const std::string& text) {
+      Lock lock(mutex_);
+      text_ += text + "\n";
+    });
+  }
+  ~Reports() { set_report_sink(before_); }
+  Reports(const Reports&) = delete;
+  Reports& operator=(const Reports&) = delete;
+  std::string text() {
+    Lock lock(mutex_);
+    return text_;
+  }
+
+ private:
+  ReportSink before_;
+  Mutex mutex_;
+  std::string text_ PENSTOCK_GUARDED_BY(mutex_);
+};
+
+TEST(TeamTest, EveryMemberRunsOnceAndTheFirstInTheCallersThread) {
+  thread_local bool here = false;
+  here = true;
+  Team team(3, {});
+  for (int round = 0; round < 100; ++round) {
+    std::vector<int> calls(3);
+    std::vector<int> callers(3);
+    team.run({true, true, true}, [&](std::uint32_t member) {
+      ++calls[member];
+      callers[member] = here ? 1 : 0;
+    });
+    EXPECT_THAT(calls, ElementsAre(1, 1, 1));
+    EXPECT_THAT(callers, ElementsAre(1, 0, 0));
+  }
+}
+
+TEST(TeamTest, AbsentMembersAreNeitherCalledNorWaitedFor) {
+  Team team(4, {});
+  const std::vector<std::vector<bool>> cases{
+      {true, false, true, false}, {false, true, true, true}, {false, false, false, true}};
+  for (const auto& takes_part : cases) {
+    std::vector<int> calls(4);
+    team.run(takes_part, [&](std::uint32_t member) {
+      ++calls[member];
+      const double all = team.meet(member, "sum", one(), summed).item<double>();
+      EXPECT_EQ(all, std::count(takes_part.begin(), takes_part.end(), true));
+    });
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(calls[i], takes_part[i] ? 1 : 0);
+  }
+  team.run({false, false, false, false}, [](std::uint32_t) { FAIL(); });
+}
+
+TEST(TeamTest, TheFirstCauseWakesWhoWaitsAndIsRethrownAsItWas) {
+  struct Boom {
+    int code;
+  };
+  const Reports reports;
+  Team team(3, {});
+  std::vector<std::string> others(3);
+  try {
+    team.run({true, true, true}, [&](std::uint32_t member) {
+      if (member == 1) throw Boom{42};
+      try {
+        team.meet(member, "sum", one(), summed);
+      } catch (const CancelledError& error) {
+        others[member] = error.what();
+        throw;
+      }
+    });
+    FAIL();
+  } catch (const Boom& boom) {
+    EXPECT_EQ(boom.code, 42);
+  }
+  for (const std::size_t member : {0U, 2U})
+    EXPECT_THAT(others[member],
+                AllOf(HasSubstr("replica " + std::to_string(member) + " was cancelled"),
+                      HasSubstr("replica 1 failed first")));
+}
+
+TEST(TeamTest, WhatFailsAfterTheFirstCauseGoesToTheReport) {
+  Reports reports;
+  Team team(2, {});
+  EXPECT_THAT(
+      [&] {
+        team.run({true, true}, [&](std::uint32_t member) {
+          if (member == 1) throw std::runtime_error("disk on fire");
+          try {
+            team.meet(member, "sum", one(), summed);
+          } catch (const CancelledError&) {
+            throw std::logic_error("cleaning up failed");
+          }
+        });
+      },
+      ThrowsMessage<std::runtime_error>("disk on fire"));
+  EXPECT_THAT(reports.text(), AllOf(HasSubstr("replica 1 failed first: disk on fire"),
+                                    HasSubstr("replica 0: cleaning up failed")));
+}
+
+TEST(TeamTest, ATeamThatFailedWorksAgain) {
+  Team team(2, {});
+  for (int round = 0; round < 50; ++round) {
+    EXPECT_THROW(team.run({true, true},
+                          [&](std::uint32_t member) {
+                            if (member == 0) throw std::runtime_error("no");
+                          }),
+                 std::runtime_error);
+    team.run({true, true}, [&](std::uint32_t member) {
+      EXPECT_FALSE(team.cancelled());
+      EXPECT_EQ(team.meet(member, "sum", one(), summed).item<double>(), 2.0);
+    });
+  }
+}
+
+TEST(TeamTest, AMemberThatReturnsWithoutComingIsNamed) {
+  const Reports reports;
+  for (const std::uint32_t missing : {0U, 1U, 2U}) {
+    Team team(3, {});
+    EXPECT_THAT(
+        [&] {
+          team.run({true, true, true}, [&](std::uint32_t member) {
+            if (member != missing) team.meet(member, "all_reduce(sum)", one(), summed);
+          });
+        },
+        ThrowsMessage<ConfigError>(
+            AllOf(HasSubstr("all_reduce(sum)"),
+                  HasSubstr("replica " + std::to_string(missing) + " returned without it"))));
+  }
+}
+
+TEST(TeamTest, WhoWillNotComeIsNamedAtOnceWhateverTheOthersStillDo) {
+  const Reports reports;
+  Team team(3, {});
+  for (int round = 0; round < 50; ++round)
+    EXPECT_THAT(
+        [&] {
+          team.run({true, true, true}, [&](std::uint32_t member) {
+            if (member == 1) return;
+            // Replica 2 computes until it hears that there is no point in it.
+            while (member == 2 && !team.cancelled()) yield_thread();
+            for (int i = 0; i < 100; ++i) yield_thread();
+            if (member == 0) team.meet(member, "barrier", {}, [](auto) { return Tensor(); });
+          });
+        },
+        ThrowsMessage<ConfigError>(HasSubstr("replica 1 returned without it")));
+}
+
+TEST(TeamTest, OneCollectiveTooManyIsNamedToo) {
+  const Reports reports;
+  Team team(2, {});
+  EXPECT_THAT(
+      [&] {
+        team.run({true, true}, [&](std::uint32_t member) {
+          team.meet(member, "barrier", {}, [](auto) { return Tensor(); });
+          if (member == 1) team.meet(member, "all_reduce(sum)", one(), summed);
+        });
+      },
+      ThrowsMessage<ConfigError>(
+          AllOf(HasSubstr("replica 0 returned without it"), HasSubstr("replica 1 called it"))));
+}
+
+TEST(TeamTest, DifferentCollectivesAndUnlikeValuesAreNamed) {
+  const Reports reports;
+  Team team(2, {});
+  EXPECT_THAT(
+      [&] {
+        team.run({true, true}, [&](std::uint32_t member) {
+          team.meet(member, member == 0 ? "barrier" : "all_reduce(sum)", one(), summed);
+        });
+      },
+      ThrowsMessage<ConfigError>(AllOf(HasSubstr("barrier"), HasSubstr("all_reduce(sum)"))));
+  EXPECT_THAT(
+      [&] {
+        team.run({true, true}, [&](std::uint32_t member) {
+          const std::vector<double> value(member + 1);
+          team.meet(member, "all_reduce(sum)", detail::part_of(value, 1), summed);
+        });
+      },
+      ThrowsMessage<ConfigError>(AllOf(HasSubstr("f64[1]"), HasSubstr("f64[2]"))));
+}
+
+TEST(TeamTest, WhoSwallowsItsCancellationIsCancelledAgain) {
+  const Reports reports;
+  Team team(2, {});
+  std::atomic<int> cancelled = 0;
+  EXPECT_THROW(team.run({true, true},
+                        [&](std::uint32_t member) {
+                          if (member == 1) throw std::runtime_error("no");
+                          for (int i = 0; i < 3; ++i) {
+                            try {
+                              team.meet(member, "sum", one(), summed);
+                            } catch (const CancelledError&) {
+                              ++cancelled;
+                              EXPECT_TRUE(team.cancelled());
+                            }
+                          }
+                        }),
+               std::runtime_error);
+  EXPECT_EQ(cancelled, 3);
+}
+
+TEST(TeamTest, TwoRunsAtOnceAreRefused) {
+  Team team(2, {});
+  team.run({true, true}, [&](std::uint32_t member) {
+    if (member != 0) return;
+    EXPECT_THAT([&] { team.run({true, true}, [](std::uint32_t) {}); },
+                ThrowsMessage<ConfigError>(HasSubstr("running in another thread")));
+  });
+}
+
+TEST(TeamTest, AReplicaThatIsWaitedForLongIsReported) {
+  Reports reports;
+  VirtualClock clock;
+  Team team(2, {.clock = &clock, .stall_after = std::chrono::seconds(30)});
+  team.run({true, true}, [&](std::uint32_t member) {
+    // The other one may not wait yet, so time passes until it says so.
+    while (member == 1 && reports.text().empty()) {
+      clock.advance(std::chrono::seconds(10));
+      yield_thread();
+    }
+    team.meet(member, "all_reduce(sum)", one(), summed);
+  });
+  EXPECT_THAT(reports.text(), AllOf(HasSubstr("all_reduce(sum): waiting for"),
+                                    HasSubstr("for replica 1, which still computes")));
+}
+
+TEST(TeamTest, ATeamThatNeverRanEndsQuietly) {
+  const Team team(8, {});
+}
+
+}  // namespace
+}  // namespace penstock
