@@ -1,8 +1,6 @@
 // One measurement of the engine in one process: engine_bench WORKLOAD THREADS. Prints one JSON line
 // with the steady rate (first batch to last of one epoch). bench/engine/run.py compares them.
 #include <fmt/core.h>
-#include <penstock/penstock.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -11,45 +9,12 @@
 #include <vector>
 
 #include "base/thread.h"
+#include "bench/engine/measure.h"
 #include "order/permutation.h"
 
 namespace {
 
-namespace ps = penstock;
-using Seconds = std::chrono::duration<double>;
-using Clock = std::chrono::steady_clock;
-
-struct Measured {
-  std::uint64_t items = 0;
-  double seconds = 0;
-  double first_batch = 0;
-  double check = 0;
-};
-
-/// Reads one value of every 4 KB, as the peers' harness does, so that no page stays untouched.
-double touch(const ps::Batch& batch) {
-  double sum = 0;
-  for (const ps::FieldSpec& field : batch.spec().fields) {
-    const auto bytes = batch[field.path].raw();
-    for (std::size_t i = 0; i < bytes.size(); i += 4096) sum += static_cast<double>(bytes[i]);
-  }
-  return sum;
-}
-
-Measured measure(const ps::Dataset& dataset, unsigned threads) {
-  const auto start = Clock::now();
-  ps::Loader loader(dataset, {.threads = threads});
-  Measured result;
-  result.check = touch(*loader.next());
-  const auto first = Clock::now();
-  result.first_batch = Seconds(first - start).count();
-  while (const auto batch = loader.next()) {
-    result.check += touch(*batch);
-    result.items += batch->rows();
-  }
-  result.seconds = Seconds(Clock::now() - first).count();
-  return result;
-}
+using namespace bench;
 
 Measured tiny(unsigned threads) {
   return measure(ps::Dataset::range(5'000'000)
@@ -68,11 +33,6 @@ Measured rows(unsigned threads) {
   return measure(ps::Dataset::from_tensor_slices(tensor).shuffle({.seed = 1}).batch(1024), threads);
 }
 
-void spin(std::chrono::microseconds duration) {
-  const auto end = Clock::now() + duration;
-  while (Clock::now() < end) {
-  }
-}
 constexpr std::uint64_t kSpins = 40'000;
 
 Measured overhead(unsigned threads) {

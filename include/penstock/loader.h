@@ -151,6 +151,7 @@ class Loader {
  private:
   std::unique_ptr<Iterator> own_;
   bool in_loop_ = false;
+  std::uint64_t loop_batches_ = 0;
 };
 
 class Loader::EpochIterator {
@@ -162,6 +163,7 @@ class Loader::EpochIterator {
   EpochIterator& operator++() {
     batch_ = loader_->next();
     if (!batch_) loader_->in_loop_ = false;
+    ++loader_->loop_batches_;
     return *this;
   }
   void operator++(int) { ++*this; }

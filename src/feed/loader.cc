@@ -10,6 +10,7 @@
 #include "base/pool.h"
 #include "base/report.h"
 #include "feed/once.h"
+#include "feed/one_batch.h"
 #include "graph/tail.h"
 #include "order/cut.h"
 #include "run/pass_run.h"
@@ -49,8 +50,9 @@ std::vector<Segment> segments_of(const State& state) {
 
 class Iterator::Impl {
  public:
-  Impl(Plan plan, LoaderOptions options)
+  Impl(Plan plan, LoaderOptions options, std::shared_ptr<OneBatchWatch> watch)
       : plan_(std::move(plan)),
+        watch_(std::move(watch)),
         options_(std::move(options)),
         geometry_(plan_.data()->geometry),
         ledger_(options_.ledger_file, options_.skip_limit.value_or(default_skip_limit(plan_))) {
@@ -60,12 +62,16 @@ class Iterator::Impl {
     lookahead_steps_ = wishes.prefetch_steps;
     name_ = wishes.name;
   }
-  ~Impl() { stop_run(); }
+  ~Impl() {
+    stop_run();
+    watch_->done(batches_);
+  }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] const LoaderOptions& options() const { return options_; }
+  [[nodiscard]] const std::shared_ptr<OneBatchWatch>& watch() const { return watch_; }
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
   [[nodiscard]] std::vector<std::string> decisions() const {
@@ -93,6 +99,7 @@ class Iterator::Impl {
       return std::nullopt;
     }
     step_ = run_->delivered();
+    ++batches_;
     return batches;
   }
 
@@ -206,6 +213,8 @@ class Iterator::Impl {
   }
 
   Plan plan_;
+  std::shared_ptr<OneBatchWatch> watch_;
+  std::uint64_t batches_ = 0;  // given in all
   LoaderOptions options_;
   std::string name_;
   std::uint64_t lookahead_steps_ = 0;
@@ -434,7 +443,10 @@ std::uint32_t Iterator::trace_run() const {
 
 Loader::Loader(const Dataset& dataset, const LoaderOptions& options)
     : own_(new Iterator(std::make_unique<Iterator::Impl>(
-          Plan(dataset.resolve(), {options.shares, options.tail, std::nullopt}), options))) {}
+          Plan(dataset.resolve(), {options.shares, options.tail, std::nullopt}), options,
+          std::make_shared<OneBatchWatch>()))) {
+  for (const std::string& warning : plan().data()->program.warnings) report(warning);
+}
 Loader::Loader(Loader&&) noexcept = default;
 Loader& Loader::operator=(Loader&&) noexcept = default;
 Loader::~Loader() = default;
@@ -446,7 +458,8 @@ std::uint64_t Loader::size() const {
   return plan().steps().count();
 }
 Iterator Loader::iterate() const {
-  return Iterator(std::make_unique<Iterator::Impl>(plan(), own_->impl_->options()));
+  return Iterator(
+      std::make_unique<Iterator::Impl>(plan(), own_->impl_->options(), own_->impl_->watch()));
 }
 std::optional<Batch> Loader::next() {
   return own_->next();
@@ -487,8 +500,12 @@ std::uint32_t Loader::trace_run() const {
 }
 
 Loader::EpochIterator Loader::begin() {
-  if (in_loop_) own_->set_epoch(own_->epoch() + 1);
+  if (in_loop_) {
+    own_->impl_->watch()->done(loop_batches_);
+    own_->set_epoch(own_->epoch() + 1);
+  }
   in_loop_ = true;
+  loop_batches_ = 0;
   return EpochIterator(this);
 }
 

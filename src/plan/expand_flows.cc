@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/guarded.h"
@@ -27,6 +28,44 @@ class ExpandFlow final : public Flow {
   const std::uint64_t first_id_;
 };
 
+/// Copies blocks of `block` rows to places `stride` rows apart, without their identity.
+struct Stripes {
+  std::size_t first = 0;
+  std::size_t block = 1;
+  std::size_t stride = 1;
+};
+template <typename Word>
+void copy_words(const std::byte* from, std::byte* to, std::size_t count, std::size_t stride) {
+  for (std::size_t i = 0; i < count; ++i)
+    std::memcpy(to + i * stride, from + i * sizeof(Word), sizeof(Word));
+}
+void copy_stripes(const BlockView& from, const BlockView& to, const Stripes& stripes) {
+  const std::size_t count = from.rows / stripes.block;
+  const auto place = [&](std::size_t row) {
+    return stripes.first + row / stripes.block * stripes.stride + row % stripes.block;
+  };
+  for (std::size_t i = 0; i < from.columns.size(); ++i) {
+    const Column& source = from.columns[i];
+    const Column& target = to.columns[i];
+    const std::size_t bytes = stripes.block * source.row_bytes;
+    const std::size_t stride = stripes.stride * source.row_bytes;
+    std::byte* const first = target.data + stripes.first * source.row_bytes;
+    if (!source.dense()) {
+      for (std::size_t row = 0; row < from.rows; ++row)
+        target.tensors[place(row)] = source.tensors[row];
+    } else if (bytes == sizeof(std::uint64_t)) {
+      copy_words<std::uint64_t>(source.data, first, count, stride);
+    } else if (bytes == sizeof(std::uint32_t)) {
+      copy_words<std::uint32_t>(source.data, first, count, stride);
+    } else if (bytes > 0) {
+      for (std::size_t k = 0; k < count; ++k)
+        std::memcpy(first + k * stride, source.data + k * bytes, bytes);
+    }
+  }
+  if (from.samples != nullptr)
+    for (std::size_t row = 0; row < from.rows; ++row) to.samples[place(row)] = from.samples[row];
+}
+
 /// Takes turns between open datasets, as tf.data does: an empty slot is filled when its turn comes,
 /// one that ends gives its turn away.
 class ExpandCursor final : public Cursor {
@@ -50,6 +89,11 @@ class ExpandCursor final : public Cursor {
       if (!slot.cursor) {
         if (open_ == 0) break;
         advance();
+        continue;
+      }
+      if (auto rounds = take_rounds(out, made, pulling); !rounds || *rounds > 0) {
+        if (!rounds) return rounds;
+        made += *rounds;
         continue;
       }
       auto got = take_block(slot, out, made, pulling);
@@ -129,6 +173,41 @@ class ExpandCursor final : public Cursor {
     taken_ = 0;
   }
 
+  /// Whole rounds of all slots at once, where none of them is empty or ends; otherwise 0, and what
+  /// was pulled waits in the slots.
+  Result<std::size_t> take_rounds(const BlockView& out, std::size_t made, Pulling& pulling) {
+    const std::uint64_t block = flow_.expansion_.block;
+    const std::uint64_t turns = (out.rows - made) / slots_.size() / block;
+    if (turns < 2 || taken_ != 0 || open_ < slots_.size()) return std::size_t{0};
+    for (const Slot& slot : slots_)
+      if (slot.at < slot.ready || slot.ended) return std::size_t{0};
+    bool all = true;
+    for (Slot& slot : slots_) {
+      auto done = refill(slot, turns * block, pulling);
+      if (!done) return std::move(done.failure());
+      all = all && !slot.ended;
+    }
+    if (!all) return std::size_t{0};
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      Slot& slot = slots_[i];
+      const std::size_t turn = (i + slots_.size() - slot_) % slots_.size();
+      copy_stripes(slot.rows->rows(0, slot.ready), out,
+                   {made + turn * block, block, slots_.size() * block});
+      slot.at = slot.ready;
+    }
+    return slots_.size() * turns * block;
+  }
+
+  Result<void> refill(Slot& slot, std::uint64_t rows, Pulling& pulling) {
+    slot.rows->reserve(rows);
+    auto got = pull_as(*slot.cursor, slot.flow->spec(), slot.rows->rows(0, rows), pulling);
+    if (!got) return std::move(got.failure());
+    slot.at = 0;
+    slot.ready = *got;
+    slot.ended = *got < rows;
+    return {};
+  }
+
   /// Up to the rest of the slot's block, from rows that were pulled some at a time.
   Result<std::size_t> take_block(Slot& slot, const BlockView& out, std::size_t made,
                                  Pulling& pulling) {
@@ -140,12 +219,7 @@ class ExpandCursor final : public Cursor {
       // that this call does not give out.
       const std::uint64_t turns = rest / slots_.size() / block;
       const std::uint64_t rows = turns > 1 && taken_ == 0 ? turns * block : wanted;
-      slot.rows->reserve(rows);
-      auto got = pull_as(*slot.cursor, slot.flow->spec(), slot.rows->rows(0, rows), pulling);
-      if (!got) return got;
-      slot.at = 0;
-      slot.ready = *got;
-      slot.ended = *got < rows;
+      if (auto done = refill(slot, rows, pulling); !done) return std::move(done.failure());
     }
     const std::size_t rows = std::min<std::uint64_t>(wanted, slot.ready - slot.at);
     if (rows > 0) {

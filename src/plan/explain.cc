@@ -117,6 +117,8 @@ std::string Plan::explain() const {
       data.program.stream ? batch_size_is_free(*data.dataset.node()) : data.geometry.elastic();
   if (!free)
     text += "  steps are counted by the dataset: a state loads only at the same batch size\n";
+  for (const std::string& warning : data.program.warnings)
+    text += fmt::format("  warning: {}\n", warning);
   for (const std::string& note : data.program.notes) text += fmt::format("  note: {}\n", note);
   const Digests marks = digests();
   text += fmt::format("  digests: order {}, values {}\n", marks.order, marks.values);

@@ -32,6 +32,16 @@ std::uint64_t rounds_below(const Node& node) {
   return below;
 }
 
+/// A random op that a cache above would freeze, if there is one; one below another cache was told.
+const Node* random_below(const Node& node) {
+  if (node.as<CacheVerb>()) return nullptr;
+  const auto is_random = [](const auto* verb) { return verb && verb->op->random(); };
+  if (is_random(node.as<MapVerb>()) || is_random(node.as<FilterVerb>())) return &node;
+  for (const NodePtr& input : node.inputs)
+    if (const Node* found = random_below(*input)) return found;
+  return nullptr;
+}
+
 /// Walks the graph once, inputs first, and numbers sources and random ops as it meets them.
 class Compiler {
  public:
@@ -46,6 +56,7 @@ class Compiler {
   [[nodiscard]] bool random() const { return random_ops_ > 0; }
   [[nodiscard]] bool masks() const { return masks_; }
   std::vector<std::string> take_notes() { return std::move(notes_); }
+  std::vector<std::string> take_warnings() { return std::move(warnings_); }
 
  private:
   [[nodiscard]] StepShuffle order_of(const ShuffleVerb& verb) const {
@@ -73,7 +84,12 @@ class Compiler {
   }
   MapPlace place_of(const MapVerb& map) { return place_of(*map.op, map.seed, map.op->describe()); }
   [[nodiscard]] std::shared_ptr<RowStore> store_of(const Node& node, const CacheVerb& cache,
-                                                   std::uint64_t first_id) const {
+                                                   std::uint64_t first_id) {
+    if (const Node* random = random_below(node.input()))
+      warnings_.push_back(
+          fmt::format("cache: {} before it draws once and for all, so that every epoch sees the "
+                      "same; put it after cache()",
+                      describe_node(*random)));
     // A drawn seed makes other rows for each loader, so those cannot share.
     if (wants_drawn_seed(node)) return std::make_shared<RowStore>(cache.bytes_max);
     return cache.stores->at({first_id, sources_, random_ops_});
@@ -84,6 +100,7 @@ class Compiler {
   std::uint64_t ops_ = 0;
   std::uint64_t random_ops_ = 0;
   std::vector<std::string> notes_;
+  std::vector<std::string> warnings_;
   bool masks_ = false;
 };
 
@@ -332,6 +349,7 @@ StepFlowPtr Compiler::step_flow(const Node& node, std::uint64_t first_id, std::o
                               static_cast<std::uint32_t>(first));
   }
   if (const auto* batch = node.as<BatchVerb>()) {
+    if (const auto warning = batch_of_batches(node.spec)) warnings_.push_back(*warning);
     std::vector<Deferred> deferred;
     FlowPtr input = sequence(node.input(), first_id, deferred);
     StagePtr stage = pulled_stage(input->spec(), input->ids());
@@ -366,6 +384,22 @@ StepFlowPtr Compiler::step_flow(const Node& node, std::uint64_t first_id, std::o
 
 }  // namespace
 
+std::optional<std::string> batch_of_batches(const ElementSpec& element) {
+  if (!element.known || element.fields.size() < 2) return std::nullopt;
+  const Shape& first = element.fields.front().shape;
+  bool ranks_differ = false;
+  for (const FieldSpec& field : element.fields) {
+    if (field.shape.empty() || field.shape.front() != first.front() || first.front() < 2)
+      return std::nullopt;
+    ranks_differ = ranks_differ || field.shape.size() != first.size();
+  }
+  if (!ranks_differ) return std::nullopt;
+  return fmt::format(
+      "batch: each element of the stream ({}) looks like a batch of {} rows already; if it is one, "
+      "unbatch() before batch()",
+      element.text(), first.front());
+}
+
 bool wants_drawn_seed(const Node& root) {
   const auto* shuffle = root.as<ShuffleVerb>();
   if (shuffle != nullptr && shuffle->options.seed.drawn) return true;
@@ -378,14 +412,14 @@ Program compile(const Node& root, const CompileOptions& options) {
   if (root.stream) {
     std::vector<Chain> chains;
     StepFlowPtr stream = compiler.step_flow(root, 0, options.tail, chains);
-    return {Steps::leaf(0, {}),    std::move(chains), root.spec,        compiler.random(),
-            compiler.take_notes(), compiler.masks(),  std::move(stream)};
+    return {Steps::leaf(0, {}),    std::move(chains),        root.spec,        compiler.random(),
+            compiler.take_notes(), compiler.take_warnings(), compiler.masks(), std::move(stream)};
   }
   std::vector<Chain> chains = compiler.steps(root, 0);
   StepsOf shape = steps_of(root, options.tail, options.drawn_seed);
   PENSTOCK_CHECK_EQ(chains.size(), shape.leaves.size());
-  return {std::move(shape.steps), std::move(chains), root.spec, compiler.random(),
-          compiler.take_notes(),  compiler.masks(),  nullptr};
+  return {std::move(shape.steps), std::move(chains),        root.spec,        compiler.random(),
+          compiler.take_notes(),  compiler.take_warnings(), compiler.masks(), nullptr};
 }
 
 FlowPtr compile_flow(const Node& root, const CompileOptions& options) {

@@ -33,6 +33,7 @@ struct Program {
   bool random = false;        // some op needs to know occurrences
   std::vector<std::string>
       notes;           // for the plan: what is unused, what differs from what one may think
+  std::vector<std::string> warnings;  // what is likely a mistake
   bool masks = false;  // some rows may be marked as not wanted
   StepFlowPtr stream;  // of a stream: what pulls its steps; `steps` is then empty
 };
@@ -48,6 +49,9 @@ Program compile(const Node& root, const CompileOptions& options);
 StagePtr compile_samples(const Node& root, const CompileOptions& options);
 /// The rows of `root`, which must not be batched, in their order.
 FlowPtr compile_flow(const Node& root, const CompileOptions& options);
+/// What to say when elements that are batched look like batches already: several fields with one
+/// first dimension, of different ranks.
+std::optional<std::string> batch_of_batches(const ElementSpec& element);
 /// True when some shuffle wants a seed to be drawn.
 bool wants_drawn_seed(const Node& root);
 

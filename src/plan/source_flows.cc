@@ -138,11 +138,22 @@ class IndexedFlow final : public Flow {
   const std::uint64_t size_;
 };
 
-/// Costly rows are made some at a time ahead of what is asked for, so that there is work for
-/// several threads; nobody can tell, since any row may be asked for at any time.
+/// Bytes of a row, or 0 where that is not known.
+std::uint64_t dense_row_bytes(const ElementSpec& spec) {
+  std::uint64_t bytes = 0;
+  for (const FieldSpec& field : spec.fields) {
+    if (!is_dense(field)) return 0;
+    bytes += row_bytes(field);
+  }
+  return bytes;
+}
+
+/// Rows are made some at a time ahead of what is asked for, where that pays;
+/// nobody can tell, since any row may be asked for at any time.
 class IndexedCursor final : public Cursor {
  public:
-  IndexedCursor(const IndexedFlow& flow, Turn turn) : flow_(flow), turn_(turn) {}
+  IndexedCursor(const IndexedFlow& flow, Turn turn)
+      : flow_(flow), turn_(turn), row_bytes_(dense_row_bytes(flow.spec())) {}
 
   Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
     std::size_t made = 0;
@@ -157,9 +168,8 @@ class IndexedCursor final : public Cursor {
       }
       const std::uint64_t left = flow_.size_ - position_;
       const std::size_t wanted = std::min<std::uint64_t>(out.rows - made, left);
-      if (costly_ && pulling.gang != nullptr && wanted < kAhead && position_ >= plain_until_ &&
-          look_ahead(std::min<std::uint64_t>(kAhead, left), pulling))
-        continue;
+      const std::uint64_t ahead = std::min(ahead_rows(pulling), left);
+      if (wanted < ahead && position_ >= plain_until_ && look_ahead(ahead, pulling)) continue;
       const Scratch::Frame frame(pulling.scratch);
       auto kept = make(cut_rows(out, made, wanted, pulling.scratch), pulling);
       if (!kept) return kept;
@@ -176,7 +186,18 @@ class IndexedCursor final : public Cursor {
   }
 
  private:
-  static constexpr std::size_t kAhead = 64;
+  /// How many rows to make at a time. Costly ones so that several threads have something to do,
+  /// cheap ones so that asking costs little against making them.
+  [[nodiscard]] std::uint64_t ahead_rows(const Pulling& pulling) const {
+    constexpr std::int64_t kCostly = 20'000;
+    constexpr std::int64_t kCheap = 1'000;
+    constexpr std::uint64_t kSharedRows = 64;
+    constexpr std::uint64_t kCheapRows = 256;
+    constexpr std::uint64_t kCheapBytes = 64 * 1024;
+    if (row_cost_ >= kCostly) return pulling.gang != nullptr ? kSharedRows : 0;
+    if (row_cost_ < 0 || row_cost_ > kCheap || row_bytes_ == 0) return 0;
+    return std::min(kCheapRows, kCheapBytes / row_bytes_);
+  }
 
   /// False where one of them cannot be made: that is told when its turn comes.
   bool look_ahead(std::size_t rows, Pulling& pulling) {
@@ -199,17 +220,15 @@ class IndexedCursor final : public Cursor {
   Result<std::size_t> make(const BlockView& part, Pulling& pulling) {
     const Nanoseconds began = Clock::real().now();
     auto kept = run_stage(*flow_.stage_, {turn_, position_, nullptr}, part, pulling);
-    // From 20 us a row on it pays to give several threads something to do.
-    constexpr std::int64_t kCostly = 20'000;
-    const auto took = (Clock::real().now() - began).count();
-    costly_ = took / static_cast<std::int64_t>(part.rows) >= kCostly;
+    row_cost_ = (Clock::real().now() - began).count() / static_cast<std::int64_t>(part.rows);
     return kept;
   }
 
   const IndexedFlow& flow_;
   const Turn turn_;
   std::uint64_t position_ = 0;
-  bool costly_ = false;
+  std::int64_t row_cost_ = -1;     // nanoseconds, as measured last
+  const std::uint64_t row_bytes_;  // 0 where they differ
   std::unique_ptr<RowBuffer> ahead_;
   std::uint64_t ahead_first_ = 0;  // positions in the buffer
   std::uint64_t ahead_end_ = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/report.h"
 #include "order/cut.h"
 #include "run/compute.h"
 #include "run/flying.h"
@@ -140,6 +141,14 @@ bool PassRun::learn_from(std::uint64_t step, const Place& place, const BlockView
   return pulled != nullptr && learn_row(step, place, 0, pulled);
 }
 
+namespace {
+
+void warn_if_batch(const ElementSpec& spec) {
+  if (const auto warning = batch_of_batches(spec)) report(*warning);
+}
+
+}  // namespace
+
 bool PassRun::learn_row(std::uint64_t step, const Place& place, std::uint64_t row,
                         const BlockView* pulled) {
   Scratch& scratch = thread_scratch();
@@ -156,6 +165,7 @@ bool PassRun::learn_row(std::uint64_t step, const Place& place, std::uint64_t ro
     failure.raise();
   }
   const Sample& sample = block.view().samples[0];
+  if (pulled != nullptr) warn_if_batch(ElementSpec::of(sample));
   // Where a mask may leave it out it must be looked at again.
   if (!plan_->program.masks)
     kept_ = KeptSample{step, row, block.view().identity.sample_id[0], sample};

@@ -1,0 +1,59 @@
+#pragma once
+// One epoch of a dataset, timed from its first batch to its last.
+
+#include <penstock/penstock.h>
+
+#include <chrono>
+#include <cstdint>
+
+namespace bench {
+
+namespace ps = penstock;
+using Seconds = std::chrono::duration<double>;
+using Clock = std::chrono::steady_clock;
+
+struct Measured {
+  std::uint64_t items = 0;
+  double seconds = 0;
+  double first_batch = 0;
+  double check = 0;
+};
+
+/// Reads one value of every 4 KB, as the peers' harness does, so that no page stays untouched.
+inline double touch(const ps::Batch& batch) {
+  double sum = 0;
+  for (const ps::FieldSpec& field : batch.spec().fields) {
+    const auto bytes = batch[field.path].raw();
+    for (std::size_t i = 0; i < bytes.size(); i += 4096) sum += static_cast<double>(bytes[i]);
+  }
+  return sum;
+}
+
+inline Measured measure(const ps::Dataset& dataset, const ps::LoaderOptions& options) {
+  const auto start = Clock::now();
+  ps::Loader loader(dataset, options);
+  Measured result;
+  const auto first_step = loader.next_step();
+  for (const ps::Batch& batch : *first_step) result.check += touch(batch);
+  const auto first = Clock::now();
+  result.first_batch = Seconds(first - start).count();
+  while (const auto batches = loader.next_step()) {
+    for (const ps::Batch& batch : *batches) {
+      result.check += touch(batch);
+      result.items += batch.rows();
+    }
+  }
+  result.seconds = Seconds(Clock::now() - first).count();
+  return result;
+}
+inline Measured measure(const ps::Dataset& dataset, unsigned threads) {
+  return measure(dataset, ps::LoaderOptions{.threads = threads});
+}
+
+inline void spin(std::chrono::microseconds duration) {
+  const auto end = Clock::now() + duration;
+  while (Clock::now() < end) {
+  }
+}
+
+}  // namespace bench

@@ -1,0 +1,31 @@
+#pragma once
+// Notices a loop that takes one batch from each new iterator: it sees the start of an epoch again
+// and again, and pays for starting it each time.
+
+#include <atomic>
+
+#include "base/report.h"
+
+namespace penstock {
+
+/// Shared by a loader and its iterators. Thread-safe.
+class OneBatchWatch {
+ public:
+  /// An iterator or a loop is done and gave `batches`.
+  void done(std::uint64_t batches) {
+    constexpr unsigned kTooMany = 3;
+    if (batches == 0) return;
+    if (batches > 1) {
+      in_a_row_ = 0;
+    } else if (++in_a_row_ == kTooMany) {
+      report(
+          "three iterators in a row gave one batch each, and each starts an epoch anew: keep one "
+          "iterator and call next() on it");
+    }
+  }
+
+ private:
+  std::atomic<unsigned> in_a_row_{0};
+};
+
+}  // namespace penstock
