@@ -110,9 +110,9 @@ class StreamModel(Model):
             raise Overrun
 
     def lose(self, row: Row) -> None:
-        if self.raising:
-            raise Failure((row.source, row.number))
         self.left.append((row.source, row.number))
+        if self.raising and len(self.left) > 64:  # any row of the step may be the one that is told
+            raise Failure(*self.left)
 
     def windows(self, spec: dict, rows: Iterator[Row], when: tuple) -> Iterator[Row]:
         for w in count():
@@ -202,14 +202,16 @@ class StreamModel(Model):
                     if len(steps) == session["pull"]:
                         break
                     failed = [row.fate for row in item.rows if has_failed(row)]
-                    if self.raising and failed:
-                        raise Failure(*failed)
+                    if self.raising and (failed or self.left):
+                        raise Failure(*failed, *self.left)
                     cuts = cut(item.rows, session["shares"], self.top.fields)
                     steps.append({"epoch": epoch, "step": step, "shares": cuts})
                     left += self.told(epoch)
                     step, place = step + 1, item.end
                     position = position + len(item.rows) if self.top.stream else place
                 else:
+                    if self.raising and self.left:
+                        raise Failure(*self.left)
                     maybe += self.told(epoch)
                     epoch, step, position, place = epoch + 1, 0, 0, 0
         except Failure as failure:
