@@ -18,6 +18,7 @@ namespace penstock {
 
 class Node;
 class Op;
+class Sequence;
 
 /// How many elements a dataset has: samples, or steps once batched. Of a stream only running shows
 /// it.
@@ -110,6 +111,12 @@ struct SourceOptions {
   std::string name = {};  // identity of a function's data in states and plans
   std::optional<ElementSpec> spec = {};
 };
+struct SequenceOptions {
+  std::string name = {};                 // its identity in states and plans
+  std::optional<ElementSpec> spec = {};  // of one row; the first batch tells otherwise
+  bool pure = false;  // an index that is answered differently when asked again is an error
+  bool check = true;  // one index is asked again at the very end, and a difference is told
+};
 struct Options {
   std::string name = {};
   std::optional<unsigned> threads = {};
@@ -159,6 +166,10 @@ class Dataset {
   static Dataset from_generator(F factory, const SourceOptions& options = {}) {
     return from_generator_fn(detail::make_generator_fn(std::move(factory)), options);
   }
+
+  /// The batches of a Sequence: global batches, cut over replicas like any other.
+  static Dataset from_sequence(std::shared_ptr<Sequence> sequence,
+                               const SequenceOptions& options = {});
 
   // Sample to sample
   template <typename F>

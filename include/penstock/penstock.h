@@ -11,6 +11,7 @@
 #include <penstock/plan.h>
 #include <penstock/rng.h>
 #include <penstock/sample.h>
+#include <penstock/sequence.h>
 #include <penstock/spec.h>
 #include <penstock/state.h>
 #include <penstock/strategy.h>

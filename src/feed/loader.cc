@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "base/check.h"
@@ -65,6 +66,7 @@ class Iterator::Impl {
   ~Impl() {
     stop_run();
     watch_->done(batches_);
+    if (const auto wrong = finish_sequences()) report(*wrong);
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -113,7 +115,9 @@ class Iterator::Impl {
     if (step >= geometry_.steps())
       throw ConfigError(fmt::format("step {} of an epoch of {} steps", step, geometry_.steps()),
                         here());
-    return compute_shares(step, geometry_.step(epoch_, step), nullptr);
+    SequenceBatch batch;
+    const Place place = asked_place(*plan_.data(), geometry_.step(epoch_, step), batch);
+    return compute_shares(step, place, batch.view.spec != nullptr ? &batch.view : nullptr);
   }
 
   void stop() {
@@ -125,6 +129,10 @@ class Iterator::Impl {
       pool = running_pool_;
     }
     if (run) run->stop(pool.get());
+    // A Sequence that is stuck cannot be asked once more.
+    if (Pool::abandoned() > 0) stuck_ = true;
+    if (const auto wrong = pure_sequences() ? finish_sequences() : std::nullopt)
+      throw ConfigError(*wrong, here());
   }
 
  private:
@@ -140,6 +148,28 @@ class Iterator::Impl {
     return streamed() ? batch_size_is_free(*plan_.dataset().node()) : geometry_.elastic();
   }
 
+  [[nodiscard]] bool pure_sequences() const {
+    const auto& chains = plan_.data()->program.chains;
+    return std::ranges::any_of(chains, [](const Chain& chain) {
+      return chain.sequence && chain.sequence->options().pure;
+    });
+  }
+  /// Where all went well, asks each Sequence once more; what is wrong with the answer.
+  std::optional<std::string> finish_sequences() {
+    std::optional<std::string> wrong;
+    if (!entered_ || failed_ || stuck_) return wrong;
+    entered_ = false;
+    for (const Chain& chain : plan_.data()->program.chains) {
+      if (!chain.sequence) continue;
+      try {
+        if (auto told = chain.sequence->finish()) wrong = std::move(told);
+      } catch (const std::exception& error) {  // a hook's
+        wrong = fmt::format("{}: on_epoch_end threw: {}", chain.sequence->title(), error.what());
+      }
+    }
+    return wrong;
+  }
+
   /// `body` with a run that is under way. What it throws ends the run: the step was not delivered,
   /// and the next call computes it again.
   template <typename Body>
@@ -149,6 +179,7 @@ class Iterator::Impl {
       if (!run_) start_run();
       return body();
     } catch (Error&) {
+      failed_ = true;
       stop_run();
       throw;
     }
@@ -215,6 +246,9 @@ class Iterator::Impl {
   Plan plan_;
   std::shared_ptr<OneBatchWatch> watch_;
   std::uint64_t batches_ = 0;  // given in all
+  bool entered_ = false;       // hooks of Sequences were called
+  bool failed_ = false;
+  std::atomic<bool> stuck_ = false;
   LoaderOptions options_;
   std::string name_;
   std::uint64_t lookahead_steps_ = 0;
@@ -259,6 +293,9 @@ StepBatches Iterator::Impl::replay_stream(std::uint64_t step) {
 }
 
 void Iterator::Impl::start_run() {
+  for (const Chain& chain : plan_.data()->program.chains)
+    if (chain.sequence) chain.sequence->enter_epoch(epoch_);
+  entered_ = true;
   RunSettings settings;
   settings.dataset = name_;
   settings.clock = options_.clock;

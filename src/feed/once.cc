@@ -14,6 +14,15 @@
 
 namespace penstock {
 
+Place asked_place(const PlanData& plan, const Place& place, SequenceBatch& batch) {
+  const Chain& chain = plan.program.chains[place.leaf];
+  if (!chain.sequence) return place;
+  auto done = chain.sequence->get(
+      {place.first, chain.first_id, place.turn.pass, place.turn.occurrence()}, batch);
+  if (!done) done.failure().raise();
+  return {place.leaf, place.turn, 0, batch.view.rows};
+}
+
 Sample compute_row(const PlanData& plan, const Place& place, std::uint64_t row,
                    const BlockView* pulled) {
   Scratch scratch;
@@ -116,7 +125,9 @@ Batch run_block(const Plan& plan, const BlockId& block) {
   if (block.step >= data.geometry.steps())
     throw ConfigError(
         fmt::format("run_block: step {} of a pass of {} steps", block.step, data.geometry.steps()));
-  return compute_block(data, block, data.geometry.step(block.pass, block.step), nullptr);
+  SequenceBatch batch;
+  const Place place = asked_place(data, data.geometry.step(block.pass, block.step), batch);
+  return compute_block(data, block, place, batch.view.spec != nullptr ? &batch.view : nullptr);
 }
 
 Sample Dataset::sample(std::uint64_t number) const {
@@ -126,6 +137,8 @@ Sample Dataset::sample(std::uint64_t number) const {
     return stream_sample(*node_, number);
   }
   if (batched()) {
+    if (has_sequence(compile(*node_, {})))
+      throw ConfigError("sample: of a Sequence ask unbatch().sample(number)");
     const Steps steps = steps_of(*node_, std::nullopt, 0).steps;
     if (!steps.in_order())
       throw ConfigError("sample: steps are shuffled or sharded; ask the dataset before that");

@@ -23,6 +23,9 @@ struct RowsWanted {
 std::shared_ptr<BatchData> compute_once(const PlanData& plan, const RowsWanted& wanted,
                                         const ElementSpec& spec);
 
+/// `place`, or for a Sequence's batch the place of its rows: the batch is asked for.
+Place asked_place(const PlanData& plan, const Place& place, SequenceBatch& batch);
+
 /// One row of a step as a sample; for what only running shows.
 Sample compute_row(const PlanData& plan, const Place& place, std::uint64_t row,
                    const BlockView* pulled = nullptr);

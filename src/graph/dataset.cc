@@ -109,7 +109,7 @@ namespace {
 
 /// True when a function of whole batches lies between `node` and its batch.
 bool after_whole(const Node& node) {
-  if (!node.batched || node.as<BatchVerb>()) return false;
+  if (!node.batched || node.is_leaf()) return false;
   const auto* map = node.as<MapVerb>();
   if (map != nullptr && map->whole) return true;
   return std::ranges::any_of(node.inputs, [](const NodePtr& input) { return after_whole(*input); });
@@ -161,6 +161,17 @@ Dataset Dataset::map_block(BlockFn fn, const MapOptions& options) const {
 
 Dataset Dataset::map(const OpCall& call) const {
   return add_map(*this, call.op(), 0);
+}
+
+Dataset Dataset::from_sequence(std::shared_ptr<Sequence> sequence, const SequenceOptions& options) {
+  if (!sequence) throw ConfigError("from_sequence: there is no Sequence");
+  auto source = std::make_shared<SequenceSource>(std::move(sequence), options);
+  Node node;
+  node.spec = options.spec.value_or(ElementSpec::unknown());
+  node.size = Cardinality::of(source->size());
+  node.batched = true;
+  node.verb = SequenceVerb{std::move(source)};
+  return make_counted("from_sequence", std::move(node));
 }
 
 Dataset Dataset::from_generator_fn(GeneratorFn fn, const SourceOptions& options) {
@@ -472,9 +483,16 @@ ElementSpec row_spec(ElementSpec spec) {
   return spec;
 }
 
+bool has_sequence(const Node& node) {
+  if (node.as<SequenceVerb>()) return true;
+  if (node.as<BatchVerb>()) return false;
+  return std::ranges::any_of(node.inputs,
+                             [](const NodePtr& input) { return has_sequence(*input); });
+}
+
 /// The first node, from `node` down to its batch, that keeps rows from being found by number.
 const Node* blocks_unbatch(const Node& node) {
-  if (node.as<BatchVerb>() != nullptr) return nullptr;
+  if (node.is_leaf()) return nullptr;
   const MapVerb* const map = node.as<MapVerb>();
   if (node.as<ShuffleVerb>() || node.as<ShardVerb>() || (map != nullptr && map->whole))
     return &node;
@@ -498,6 +516,10 @@ Dataset Dataset::unbatch() const {
                       "unbatch before it, or shuffle, shard and map the samples");
   Node node = after(*this, UnbatchVerb{});
   node.batched = false;
+  if (has_sequence(*node_)) {  // nobody knows how many rows there will be
+    node.stream = true;
+    node.size = Cardinality::unknown();
+  }
   if (cardinality().is_counted())
     node.size = Cardinality::of(steps_of(*node_, std::nullopt, 0).steps.rows());
   return make(std::move(node));
@@ -509,6 +531,9 @@ Dataset Dataset::cache(const CacheOptions& options) const {
                       "cache() before what makes it a stream, or use select() instead of filter()");
   if (cardinality().is_endless())
     throw ConfigError("cache: an endless dataset does not fit", {}, "cache before repeat");
+  if (batched() && has_sequence(*node_))
+    throw ConfigError("cache: not of a Sequence's batches", {},
+                      "unbatch() is a stream; or keep them in the Sequence");
   // Batches are kept as their rows, which are the same only as long as nothing reorders them.
   for (const Node* node = node_.get(); batched() && node->as<BatchVerb>() == nullptr;
        node = &node->input()) {

@@ -26,6 +26,9 @@ struct Wording {
   Words operator()(const SourceVerb& verb) const {
     return {verb.source->word(), verb.source->describe()};
   }
+  Words operator()(const SequenceVerb& verb) const {
+    return {"from_sequence", verb.source->title()};
+  }
   Words operator()(const MapVerb& verb) const {
     std::string line = verb.op->describe();
     if (verb.op->random()) line += fmt::format(", seed={}", verb.seed);
@@ -150,7 +153,8 @@ void collect_values(const Node& node, Digest& digest) {
   const bool changes =
       node.as<MapVerb>() || node.as<EnumerateVerb>() || node.as<ZipVerb>() || masks(node);
   if (changes) digest.add(describe_node(node));
-  if (changes || node.as<SourceVerb>() || node.as<GeneratorVerb>()) digest.add(node.spec.text());
+  if (changes || node.as<SourceVerb>() || node.as<GeneratorVerb>() || node.as<SequenceVerb>())
+    digest.add(node.spec.text());
 }
 
 void list(const Node& node, int depth, std::string& text) {
@@ -176,6 +180,7 @@ std::string describe_node(const Node& node) {
 bool batch_size_is_free(const Node& root) {
   if (!root.batched) return false;
   if (root.as<BatchVerb>()) return true;
+  if (root.as<SequenceVerb>()) return false;
   const bool counts_steps = root.as<TakeVerb>() || root.as<SkipVerb>() || root.as<ShardVerb>() ||
                             root.as<ShuffleVerb>() || root.as<ConcatenateVerb>();
   return !counts_steps && batch_size_is_free(root.input());

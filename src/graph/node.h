@@ -18,6 +18,7 @@
 #include "order/steps.h"
 #include "penstock/dataset.h"
 #include "sample/row_store.h"
+#include "source/sequence.h"
 #include "source/source.h"
 
 namespace penstock {
@@ -40,6 +41,10 @@ class SelectCell {
 
 struct SourceVerb {
   std::shared_ptr<const Source> source;
+};
+/// Batches by index.
+struct SequenceVerb {
+  std::shared_ptr<SequenceSource> source;
 };
 struct MapVerb {
   std::shared_ptr<const Op> op;
@@ -135,10 +140,10 @@ struct PrefetchVerb {
 struct OptionsVerb {
   Options options;
 };
-using Verb = std::variant<SourceVerb, GeneratorVerb, MapVerb, FilterVerb, TakeWhileVerb, SelectVerb,
-                          ExpandVerb, RowsVerb, BatchVerb, UnbatchVerb, ShuffleVerb, RepeatVerb,
-                          TakeVerb, SkipVerb, ShardVerb, ConcatenateVerb, ZipVerb, EnumerateVerb,
-                          CacheVerb, PrefetchVerb, OptionsVerb>;
+using Verb = std::variant<SourceVerb, SequenceVerb, GeneratorVerb, MapVerb, FilterVerb,
+                          TakeWhileVerb, SelectVerb, ExpandVerb, RowsVerb, BatchVerb, UnbatchVerb,
+                          ShuffleVerb, RepeatVerb, TakeVerb, SkipVerb, ShardVerb, ConcatenateVerb,
+                          ZipVerb, EnumerateVerb, CacheVerb, PrefetchVerb, OptionsVerb>;
 
 using NodePtr = std::shared_ptr<const Node>;
 
@@ -153,6 +158,8 @@ class Node {
   bool stream = false;  // elements are numbered as they are pulled
 
   [[nodiscard]] const Node& input() const { return *inputs.front(); }
+  /// A batch node, or what has batches from its start.
+  [[nodiscard]] bool is_leaf() const { return as<BatchVerb>() || as<SequenceVerb>(); }
   template <typename V>
   [[nodiscard]] const V* as() const {
     return std::get_if<V>(&verb);

@@ -16,6 +16,12 @@ Steps walk(const Node& node, std::optional<Tail> tail, std::uint64_t drawn_seed,
     return Steps::leaf(static_cast<std::uint32_t>(leaves.size() - 1),
                        groups_of(*batch, node.input().size, tail));
   }
+  if (const auto* sequence = node.as<SequenceVerb>()) {
+    // A batch of it is one element; how many rows that has shows when it is there.
+    leaves.push_back(&node);
+    return Steps::leaf(static_cast<std::uint32_t>(leaves.size() - 1),
+                       {sequence->source->size(), 1, TailRule::keep});
+  }
   const Steps input = walk(node.input(), tail, drawn_seed, leaves);
   if (const auto* repeat = node.as<RepeatVerb>())
     return input.repeated(repeat->count.value_or(kEndless));

@@ -18,6 +18,15 @@ std::string size_text(std::uint64_t bytes) {
 }
 
 void explain_cut(const Plan& plan, std::string& text) {
+  if (has_sequence(plan.data()->program)) {
+    text += fmt::format(
+        "  each batch of the Sequence, as large as it is, is cut over {} shares whose sizes differ "
+        "by at most one\n",
+        plan.shares().total);
+    if (plan.shares().count < plan.shares().total)
+      text += "  every process asks for every batch and keeps its own shares\n";
+    return;
+  }
   const auto line = [&](const char* which, std::uint64_t step) {
     const auto sizes = plan.cut(step);
     const std::uint64_t slots =

@@ -10,6 +10,7 @@
 #include "penstock/function.h"
 #include "plan/cursor.h"
 #include "plan/stages.h"
+#include "source/sequence.h"
 
 namespace penstock {
 
@@ -69,6 +70,13 @@ StepFlowPtr batch_flow(FlowPtr input, BatchShape shape);
 /// The steps of indexed data; `leaves[i]` makes the rows of batch node i, which is leaf
 /// `first_leaf + i` of the stream.
 StepFlowPtr indexed_steps_flow(std::vector<StagePtr> leaves, Steps steps, std::uint32_t first_leaf);
+/// The batches of Sequences, asked for as they are pulled.
+struct SequenceLeaf {
+  std::shared_ptr<SequenceSource> source;
+  std::uint64_t first_id = 0;
+};
+StepFlowPtr sequence_steps_flow(std::vector<SequenceLeaf> leaves, Steps steps,
+                                std::uint32_t first_leaf);
 StepFlowPtr take_steps_flow(StepFlowPtr input, std::uint64_t count);
 StepFlowPtr skip_steps_flow(StepFlowPtr input, std::uint64_t count);
 StepFlowPtr shard_steps_flow(StepFlowPtr input, std::uint64_t count, std::uint64_t index);

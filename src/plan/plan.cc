@@ -81,7 +81,7 @@ Digests Plan::digests() const {
 std::optional<Cardinality> Plan::samples() const {
   constexpr std::uint64_t kWalkMax = 1 << 16;
   const Steps& steps = data_->program.steps;
-  if (data_->program.stream) return Cardinality::unknown();
+  if (data_->program.stream || has_sequence(data_->program)) return Cardinality::unknown();
   if (steps.rows() != kUncounted) return cardinality(steps.rows());
   // A shard of steps, or some of shuffled ones: which samples depends on the pass.
   if (steps.count() > kWalkMax) return std::nullopt;
@@ -98,11 +98,16 @@ std::uint64_t Plan::batch_samples() const {
 std::uint64_t batch_samples_of(const PlanData& plan) {
   std::uint64_t largest = 0;
   const auto shape = steps_of(*plan.dataset.node(), plan.options.tail, plan.drawn_seed);
-  for (const Node* leaf : shape.leaves) largest = std::max(largest, leaf->as<BatchVerb>()->size);
+  for (const Node* leaf : shape.leaves) {
+    const auto* batch = leaf->as<BatchVerb>();
+    largest = std::max<std::uint64_t>(largest, batch != nullptr ? batch->size : 1);
+  }
   return largest;
 }
 
 std::vector<std::uint64_t> Plan::cut(std::uint64_t step) const {
+  if (has_sequence(data_->program))
+    throw ConfigError("cut: how many rows a Sequence's batch has shows when it is asked for");
   const bool stream = data_->program.stream != nullptr;
   if (!stream && step >= data_->geometry.steps())
     throw ConfigError(fmt::format("step {} of a pass of {} steps", step, data_->geometry.steps()));
@@ -114,7 +119,7 @@ std::vector<std::uint64_t> Plan::cut(std::uint64_t step) const {
 }
 
 std::optional<std::uint64_t> Plan::batch_bytes() const {
-  if (!data_->program.spec.known) return std::nullopt;
+  if (!data_->program.spec.known || has_sequence(data_->program)) return std::nullopt;
   const std::uint64_t rows = Cut{batch_samples(), shares().total}.size(0);
   return BatchLayout(data_->program.spec, rows).bytes;
 }

@@ -17,7 +17,9 @@ namespace {
 /// Numbers of the samples that `node` can refer to: where the ids after it begin.
 std::uint64_t id_space(const Node& node) {
   if (const auto* source = node.as<SourceVerb>()) return source->source->size();
-  if (node.as<GeneratorVerb>() || node.as<ExpandVerb>() || node.as<RowsVerb>()) return kStreamIds;
+  if (node.as<GeneratorVerb>() || node.as<SequenceVerb>() || node.as<ExpandVerb>() ||
+      node.as<RowsVerb>())
+    return kStreamIds;
   if (node.as<ConcatenateVerb>()) return id_space(*node.inputs[0]) + id_space(*node.inputs[1]);
   return id_space(node.input());
 }
@@ -71,6 +73,8 @@ class Compiler {
   };
   FlowPtr sequence(const Node& node, std::uint64_t first_id, std::vector<Deferred>& deferred);
   FlowPtr moved(const Node& node, FlowPtr input) const;
+  StepFlowPtr sequence_steps(const Node& node, std::optional<Tail> tail, std::vector<Chain> made,
+                             std::vector<Chain>& chains) const;
   FlowPtr expand(const Node& node, const ExpandVerb& verb, std::uint64_t first_id);
   StagePtr predicate(const Flow& input, const std::shared_ptr<const Op>& op, std::uint64_t seed,
                      const Node& node);
@@ -173,6 +177,11 @@ std::vector<Chain> Compiler::steps(const Node& node, std::uint64_t first_id) {
   std::vector<Chain> chains;
   if (node.as<BatchVerb>()) {
     chains.push_back({samples(node.input(), first_id), {}});
+    return chains;
+  }
+  if (const auto* sequence = node.as<SequenceVerb>()) {
+    StagePtr rows = pulled_stage(node.spec, IdSpace{{{first_id, sources_++}}});
+    chains.push_back({std::move(rows), {}, sequence->source, first_id});
     return chains;
   }
   chains = steps(node.input(), first_id);
@@ -333,12 +342,33 @@ TailRule stream_tail(const Node& batch, std::optional<Tail> tail) {
 
 }  // namespace
 
+/// Batches of a Sequence in a stream: asked for as they are pulled.
+StepFlowPtr Compiler::sequence_steps(const Node& node, std::optional<Tail> tail,
+                                     std::vector<Chain> made, std::vector<Chain>& chains) const {
+  const auto first = static_cast<std::uint32_t>(chains.size());
+  std::vector<SequenceLeaf> leaves;
+  for (Chain& chain : made) {
+    if (!chain.sequence)
+      throw ConfigError("batches of a Sequence and of other data in one stream", {},
+                        "unbatch both, and batch the result");
+    leaves.push_back({chain.sequence, chain.first_id});
+    chain.sequence = nullptr;
+    chains.push_back(std::move(chain));
+  }
+  return sequence_steps_flow(std::move(leaves), steps_of(node, tail, options_.drawn_seed).steps,
+                             first);
+}
+
 StepFlowPtr Compiler::step_flow(const Node& node, std::uint64_t first_id, std::optional<Tail> tail,
                                 std::vector<Chain>& chains) {
   const std::size_t first = chains.size();
   if (!node.stream) {
     std::vector<StagePtr> leaves;
-    for (Chain& chain : this->steps(node, first_id)) {
+    std::vector<Chain> made = this->steps(node, first_id);
+    const bool asked =
+        std::ranges::any_of(made, [](const Chain& c) { return c.sequence != nullptr; });
+    if (asked) return sequence_steps(node, tail, std::move(made), chains);
+    for (Chain& chain : made) {
       chains.push_back(
           {pulled_stage(chain.samples->spec(), chain.samples->ids()), std::move(chain.whole)});
       leaves.push_back(std::move(chain.samples));
@@ -383,6 +413,11 @@ StepFlowPtr Compiler::step_flow(const Node& node, std::uint64_t first_id, std::o
 }
 
 }  // namespace
+
+bool has_sequence(const Program& program) {
+  return std::ranges::any_of(program.chains,
+                             [](const Chain& chain) { return chain.sequence != nullptr; });
+}
 
 std::optional<std::string> batch_of_batches(const ElementSpec& element) {
   if (!element.known || element.fields.size() < 2) return std::nullopt;

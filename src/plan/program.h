@@ -24,6 +24,8 @@ struct WholeOp {
 struct Chain {
   StagePtr samples;
   std::vector<WholeOp> whole;
+  std::shared_ptr<SequenceSource> sequence = {};  // whose batches are asked for, if it is one
+  std::uint64_t first_id = 0;                     // of its rows
 };
 
 struct Program {
@@ -32,10 +34,10 @@ struct Program {
   ElementSpec spec;           // of a row of the batches
   bool random = false;        // some op needs to know occurrences
   std::vector<std::string>
-      notes;           // for the plan: what is unused, what differs from what one may think
+      notes;  // for the plan: what is unused, what differs from what one may think
   std::vector<std::string> warnings;  // what is likely a mistake
-  bool masks = false;  // some rows may be marked as not wanted
-  StepFlowPtr stream;  // of a stream: what pulls its steps; `steps` is then empty
+  bool masks = false;                 // some rows may be marked as not wanted
+  StepFlowPtr stream;                 // of a stream: what pulls its steps; `steps` is then empty
 };
 
 struct CompileOptions {
@@ -49,6 +51,8 @@ Program compile(const Node& root, const CompileOptions& options);
 StagePtr compile_samples(const Node& root, const CompileOptions& options);
 /// The rows of `root`, which must not be batched, in their order.
 FlowPtr compile_flow(const Node& root, const CompileOptions& options);
+/// True when some steps are batches of a Sequence.
+bool has_sequence(const Program& program);
 /// What to say when elements that are batched look like batches already: several fields with one
 /// first dimension, of different ranks.
 std::optional<std::string> batch_of_batches(const ElementSpec& element);

@@ -38,6 +38,9 @@ struct Arguments {
     }
     return args;
   }
+  Json operator()(const SequenceVerb& verb) const {
+    return {{"name", named("from_sequence", verb.source->options().name)}};
+  }
   Json operator()(const GeneratorVerb& verb) const {
     return {{"name", named("from_generator", verb.name)}};
   }
@@ -118,6 +121,9 @@ struct Having {
       sources[source->source->name()] = &node;
     if (const auto* generator = node.as<GeneratorVerb>(); generator && !generator->name.empty())
       sources[generator->name] = &node;
+    if (const auto* sequence = node.as<SequenceVerb>();
+        sequence && !sequence->source->options().name.empty())
+      sources[sequence->source->options().name] = &node;
     if (const auto* expand = node.as<ExpandVerb>(); expand && !expand->name.empty())
       expansions[expand->name] = &node;
     if (const auto* map = node.as<MapVerb>()) collect(map->op);

@@ -116,6 +116,57 @@ StepCursorPtr IndexedStepsFlow::open(Turn turn) const {
   return std::make_unique<IndexedStepsCursor>(*this, turn);
 }
 
+class SequenceStepsFlow final : public StepFlow {
+ public:
+  SequenceStepsFlow(std::vector<SequenceLeaf> leaves, Steps steps, std::uint32_t first_leaf)
+      : leaves_(std::move(leaves)), steps_(std::move(steps)), first_leaf_(first_leaf) {}
+  [[nodiscard]] StepCursorPtr open(Turn turn) const override;
+
+  const std::vector<SequenceLeaf> leaves_;
+  const Steps steps_;
+  const std::uint32_t first_leaf_;
+};
+
+class SequenceStepsCursor final : public StepCursor {
+ public:
+  SequenceStepsCursor(const SequenceStepsFlow& flow, Turn turn) : flow_(flow), turn_(turn) {}
+
+  Result<bool> pull(PulledStep& step, Pulling&) override {
+    while (step_ < flow_.steps_.count()) {
+      const Place place = flow_.steps_.step(turn_, step_++);
+      const SequenceLeaf& leaf = flow_.leaves_[place.leaf];
+      SequenceBatch batch;
+      auto done = leaf.source->get(
+          {place.first, leaf.first_id, turn_.pass, place.turn.occurrence()}, batch);
+      if (!done) return std::move(done.failure());
+      if (batch.view.rows == 0) continue;
+      step.buffer = std::make_unique<RowBuffer>(*batch.view.spec);
+      step.buffer->reserve(batch.view.rows);
+      copy_rows(batch.view, 0, step.buffer->rows(0, batch.view.rows), 0, batch.view.rows);
+      step.leaf = flow_.first_leaf_ + place.leaf;
+      step.pass = turn_.pass;
+      step.rows = batch.view.rows;
+      step.padded_to = 0;
+      return true;
+    }
+    return false;
+  }
+  void save(Anchor& anchor) override { anchor.numbers.push_back(step_); }
+  Result<void> restore(AnchorReader& anchor, Pulling&) override {
+    step_ = anchor.number();
+    return {};
+  }
+
+ private:
+  const SequenceStepsFlow& flow_;
+  const Turn turn_;
+  std::uint64_t step_ = 0;
+};
+
+StepCursorPtr SequenceStepsFlow::open(Turn turn) const {
+  return std::make_unique<SequenceStepsCursor>(*this, turn);
+}
+
 /// Every `stride`-th step from `first` on, `count` at most.
 struct StepSlice {
   std::uint64_t first = 0;
@@ -331,6 +382,10 @@ StepFlowPtr batch_flow(FlowPtr input, BatchShape shape) {
 StepFlowPtr indexed_steps_flow(std::vector<StagePtr> leaves, Steps steps,
                                std::uint32_t first_leaf) {
   return std::make_unique<IndexedStepsFlow>(std::move(leaves), std::move(steps), first_leaf);
+}
+StepFlowPtr sequence_steps_flow(std::vector<SequenceLeaf> leaves, Steps steps,
+                                std::uint32_t first_leaf) {
+  return std::make_unique<SequenceStepsFlow>(std::move(leaves), std::move(steps), first_leaf);
 }
 StepFlowPtr take_steps_flow(StepFlowPtr input, std::uint64_t count) {
   return slice(std::move(input), {0, 1, count});

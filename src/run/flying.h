@@ -8,6 +8,7 @@
 
 #include "plan/failures.h"
 #include "run/pass_run.h"
+#include "source/sequence.h"
 
 namespace penstock {
 
@@ -20,10 +21,17 @@ struct PassRun::Flying {
   std::uint64_t rows_here = 0;           // of all local shares
   std::atomic<std::uint64_t> missing{0};
   bool whole = false;
+  /// What is claimed one by one: shares, or the step as one.
+  [[nodiscard]] std::size_t parts() const { return asked_for ? 1 : shares.size(); }
   std::uint64_t kept_rows = 0;  // of the first share with rows, delivered without computing
   std::uint64_t bytes = 0;      // taken from the budget
   std::vector<std::vector<std::uint8_t>> failed;  // by share and row, where policy is to skip
   mutable RowFailures failures;
+
+  // Of a Sequence: the batch is asked for by the thread that works on the step
+  bool asked_for = false;
+  std::uint64_t index = 0;
+  SequenceBatch asked;
 
   // Of a stream
   PulledStep pulled;

@@ -123,12 +123,17 @@ bool PassRun::open_step() {
   std::unique_ptr<Flying> flying = spare_flying();
   try {
     flying->place = start_.geometry.step(start_.pass, step);
-    fill(*flying, step);
+    flying->asked_for = plan_->program.chains[flying->place.leaf].sequence != nullptr;
+    if (flying->asked_for) {
+      await_answer(*flying, step);
+    } else {
+      fill(*flying, step, mold_.layout);
+    }
   } catch (...) {
     ByteBudget::process().give_back(step_bytes_);
     throw;
   }
-  begin_flight(*flying);
+  if (!flying->asked_for) begin_flight(*flying);
   if (flying->ready) head_ready_.notify_one();
   flying_.push_back(std::move(flying));
   opened_.store(step + 1, std::memory_order_relaxed);
@@ -151,7 +156,8 @@ void PassRun::begin_flight(Flying& flying) {
   flying.ready = true;
 }
 
-void PassRun::fill(Flying& flying, std::uint64_t step) {
+void PassRun::fill(Flying& flying, std::uint64_t step,
+                   const std::shared_ptr<const BatchLayout>& layout) {
   flying.step = step;
   flying.whole = is_whole(plan_->program, flying.place);
   flying.shares.clear();
@@ -165,7 +171,7 @@ void PassRun::fill(Flying& flying, std::uint64_t step) {
   for (std::uint32_t share = shares.first; share < shares.first + shares.count; ++share) {
     const ShareFacts facts{start_.pass,     step,     share,      shares.total,
                            cut.size(share), cut.rows, cut.slots()};
-    flying.shares.push_back(mold_.ring->acquire(mold_.layout, facts));
+    flying.shares.push_back(mold_.ring->acquire(layout, facts));
     flying.first_row.push_back(cut.first(share));
     if (flags) flying.failed[share - shares.first].assign(facts.rows, kRowGood);
     flying.rows_here += cut.size(share);
@@ -197,7 +203,7 @@ bool PassRun::claim(std::vector<Piece>& pieces) {
   while (budget > 0) {
     if (claim_step_ == flying_.size() && !open_step()) break;
     Flying& flying = *flying_[claim_step_];
-    if (flying.ready || claim_share_ == flying.shares.size()) {
+    if (flying.ready || claim_share_ == flying.parts()) {
       ++claim_step_;
       claim_share_ = 0;
       claim_row_ = 0;
@@ -207,7 +213,8 @@ bool PassRun::claim(std::vector<Piece>& pieces) {
     if (flying.whole) {
       pieces.push_back({&flying, 0, 0, flying.rows_here, true});
       budget -= std::min(budget, flying.rows_here);
-      claim_share_ = flying.shares.size();
+      claim_share_ = flying.parts();
+      if (flying.asked_for) break;  // nobody knows how long the answer takes
       continue;
     }
     const std::uint64_t share_rows = flying.shares[claim_share_]->facts().rows;
@@ -237,6 +244,7 @@ BlockView PassRun::rows_of(const Flying& flying, std::size_t share) const {
 
 Result<void> PassRun::compute(const Piece& piece) {
   Scratch& scratch = thread_scratch();
+  if (piece.step->asked_for) return compute_asked(*piece.step);
   const Flying& flying = *piece.step;
   const BlockView* const pulled = stream_ ? &flying.pulled_rows : nullptr;
   if (piece.whole) {
@@ -296,7 +304,7 @@ bool PassRun::choose_task(Task& task) {
   } else if (claim(task.pieces)) {
     const Piece& first = task.pieces.front();
     task.first_step = first.step->step;
-    task.first_share = first.step->shares[first.share]->facts().share;
+    task.first_share = plan_->options.shares.first + static_cast<std::uint32_t>(first.share);
     task.first_row = first.first;
     return true;
   } else if (!alone_ && may_pull()) {
@@ -396,6 +404,9 @@ std::string PassRun::doing(const Task& task) const {
   const std::string place = fmt::format("step {}, share {}, from row {}", task.first_step,
                                         task.first_share, task.first_row);
   if (op == nullptr) return fmt::format("{} for {:.1f} s", place, seconds);
+  if (task.pieces.front().step->asked_for)
+    return fmt::format("{}, get({}) (step {}) for {:.1f} s", *op, task.pieces.front().step->index,
+                       task.first_step, seconds);
   const Chain& chain = plan_->program.chains[task.pieces.front().step->place.leaf];
   const SampleKey key = chain.samples->ids().key(sample);
   return fmt::format("{} with sample {} of source {}{} ({}) for {:.1f} s", *op, key.number,

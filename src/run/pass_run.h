@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "run/pacing.h"
 #include "run/sequencer.h"
 #include "sample/batch_data.h"
+#include "source/sequence.h"
 #include "trace/activity.h"
 
 namespace penstock {
@@ -116,7 +118,7 @@ class PassRun final : public Work {
   bool claim(std::vector<Piece>& pieces) PENSTOCK_REQUIRES(mutex_);
   bool open_step() PENSTOCK_REQUIRES(mutex_);
   [[nodiscard]] std::unique_ptr<Flying> spare_flying() PENSTOCK_REQUIRES(mutex_);
-  void fill(Flying& flying, std::uint64_t step);
+  void fill(Flying& flying, std::uint64_t step, const std::shared_ptr<const BatchLayout>& layout);
   void begin_flight(Flying& flying);
 
   // Streams
@@ -126,8 +128,15 @@ class PassRun final : public Work {
   bool learned(const Flying& flying);
   std::uint64_t publish_waiting();
 
+  // Sequences
+  void await_answer(Flying& flying, std::uint64_t step);
+  Result<void> compute_asked(Flying& flying);
+  Result<void> ask(const Place& place, std::uint64_t step, SequenceBatch& batch);
+  std::shared_ptr<const BatchLayout> layout_for(std::size_t rows);
+
   // Learning the shape from the first sample that can be made
   void learn();
+  [[noreturn]] void raise_at(Failure failure, std::uint64_t step) const;
   bool learn_from(std::uint64_t step, const Place& place, const BlockView* pulled);
   bool learn_row(std::uint64_t step, const Place& place, std::uint64_t row,
                  const BlockView* pulled);
@@ -163,6 +172,7 @@ class PassRun final : public Work {
   Mold mold_;
   std::uint64_t step_bytes_ = 0;
   std::optional<KeptSample> kept_;
+  std::map<std::uint64_t, SequenceBatch> kept_batches_;  // answers by step, asked for to learn it
 
   // Used by the one thread that pulls
   Sequencer sequencer_;
@@ -184,6 +194,8 @@ class PassRun final : public Work {
 
   mutable Mutex mutex_;
   Condition head_ready_;
+  std::map<std::size_t, std::shared_ptr<const BatchLayout>> layouts_
+      PENSTOCK_GUARDED_BY(mutex_);  // of a Sequence's batches, by rows
   std::deque<std::unique_ptr<Flying>> flying_ PENSTOCK_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Flying>> spare_ PENSTOCK_GUARDED_BY(mutex_);
   std::size_t claim_step_ PENSTOCK_GUARDED_BY(mutex_) = 0;  // index in flying_

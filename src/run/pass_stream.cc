@@ -102,7 +102,7 @@ std::uint64_t PassRun::publish_waiting() {
     if (!flying->ready) {
       ByteBudget::process().take(step_bytes_, true);
       try {
-        fill(*flying, flying->step);
+        fill(*flying, flying->step, mold_.layout);
       } catch (...) {
         ByteBudget::process().give_back(step_bytes_);
         throw;
@@ -118,9 +118,27 @@ std::uint64_t PassRun::publish_waiting() {
   return rows;
 }
 
+void PassRun::raise_at(Failure failure, std::uint64_t step) const {
+  failure.where.dataset = settings_.dataset;
+  failure.where.epoch = start_.pass;
+  failure.where.step = step;
+  failure.raise();
+}
+
 void PassRun::learn() {
-  for (std::uint64_t step = start_.step; step < end_; ++step)
-    if (learn_from(step, start_.geometry.step(start_.pass, step), nullptr)) return;
+  for (std::uint64_t step = start_.step; step < end_; ++step) {
+    Place place = start_.geometry.step(start_.pass, step);
+    const BlockView* pulled = nullptr;
+    if (plan_->program.chains[place.leaf].sequence) {
+      // What was asked for is kept: no index is asked for twice.
+      SequenceBatch& batch = kept_batches_[step];
+      if (auto done = ask(place, step, batch); !done) raise_at(std::move(done.failure()), step);
+      pulled = &batch.view;
+      place.first = 0;
+      place.count = batch.view.rows;
+    }
+    if (learn_from(step, place, pulled)) return;
+  }
   // Where no row is left for us in this epoch the batches have no fields, and the next epoch looks
   // again.
   set_mold(make_mold(ElementSpec::none(), settings_.mold));
@@ -138,7 +156,7 @@ bool PassRun::learn_from(std::uint64_t step, const Place& place, const BlockView
     for (std::uint64_t row = 0; row < cut.size(share); ++row)
       if (learn_row(step, place, cut.first(share) + row, pulled)) return true;
   // A stream is pulled by all alike, so another's row tells as well.
-  return pulled != nullptr && learn_row(step, place, 0, pulled);
+  return pulled != nullptr && place.count > 0 && learn_row(step, place, 0, pulled);
 }
 
 namespace {
@@ -158,14 +176,10 @@ bool PassRun::learn_row(std::uint64_t step, const Place& place, std::uint64_t ro
   if (!done) {
     // Where such a sample is left out the next one tells as well.
     if (settings_.ledger != nullptr && !done.failure().may_pass) return false;
-    Failure failure = std::move(done.failure());
-    failure.where.dataset = settings_.dataset;
-    failure.where.epoch = start_.pass;
-    failure.where.step = step;
-    failure.raise();
+    raise_at(std::move(done.failure()), step);
   }
   const Sample& sample = block.view().samples[0];
-  if (pulled != nullptr) warn_if_batch(ElementSpec::of(sample));
+  if (stream_) warn_if_batch(ElementSpec::of(sample));
   // Where a mask may leave it out it must be looked at again.
   if (!plan_->program.masks)
     kept_ = KeptSample{step, row, block.view().identity.sample_id[0], sample};

@@ -33,7 +33,7 @@ struct Ratio {
   std::uint64_t over = 1;
   std::uint64_t under = 1;
   [[nodiscard]] double value() const {
-    return static_cast<double>(over) / static_cast<double>(under);
+    return under == 0 ? 0 : static_cast<double>(over) / static_cast<double>(under);
   }
 };
 

@@ -1,0 +1,82 @@
+// The part of a pass that asks a Sequence for its batches: how many rows a step has, and so how it
+// is cut, is known when the answer is there.
+// tested in src/feed/sequence_test.cc
+#include <utility>
+
+#include "order/cut.h"
+#include "run/compute.h"
+#include "run/flying.h"
+#include "sample/rows.h"
+
+namespace penstock {
+
+void PassRun::await_answer(Flying& flying, std::uint64_t step) {
+  flying.step = step;
+  flying.index = flying.place.first;
+  flying.whole = true;
+  flying.shares.clear();
+  flying.first_row.clear();
+  flying.kept_rows = 0;
+  flying.bytes = step_bytes_;
+  flying.rows_here = 1;
+  flying.missing = 1;
+  flying.ready = false;
+}
+
+Result<void> PassRun::ask(const Place& place, std::uint64_t step, SequenceBatch& batch) {
+  const Chain& chain = plan_->program.chains[place.leaf];
+  auto done = chain.sequence->get(
+      {place.first, chain.first_id, start_.pass, place.turn.occurrence()}, batch);
+  if (!done) done.failure().where.step = step;
+  return done;
+}
+
+/// Batches may differ in size; those of one size share their layout, so that slabs are used again.
+std::shared_ptr<const BatchLayout> PassRun::layout_for(std::size_t rows) {
+  Lock lock(mutex_);
+  auto& layout = layouts_[rows];
+  if (!layout) layout = std::make_shared<BatchLayout>(mold_.layout->spec, rows);
+  return layout;
+}
+
+Result<void> PassRun::compute_asked(Flying& flying) {
+  bool kept = false;
+  {
+    Lock lock(mutex_);
+    if (const auto found = kept_batches_.find(flying.step); found != kept_batches_.end()) {
+      flying.asked = std::move(found->second);
+      kept_batches_.erase(found);
+      kept = true;
+    }
+  }
+  if (!kept)
+    if (auto done = ask(flying.place, flying.step, flying.asked); !done) return done;
+  const BlockView& rows = flying.asked.view;
+  flying.place.first = 0;
+  flying.place.count = rows.rows;
+  const Shares& shares = plan_->options.shares;
+  const auto layout = layout_for(Cut{rows.rows, shares.total}.size(0));
+  const std::uint64_t bytes = layout->bytes * shares.count;
+  ByteBudget::process().take(bytes, true);
+  ByteBudget::process().give_back(flying.bytes);
+  flying.bytes = bytes;
+  fill(flying, flying.step, layout);
+  flying.bytes = bytes;
+  Scratch& scratch = thread_scratch();
+  std::vector<BlockView> parts;
+  std::vector<Destination> destinations;
+  for (std::size_t i = 0; i < flying.shares.size(); ++i) parts.push_back(rows_of(flying, i));
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    destinations.push_back({flying.first_row[i], &parts[i]});
+  if (flying.whole) return compute_step(plan_->program, flying.place, destinations, scratch, &rows);
+  for (const Destination& part : destinations)
+    if (auto done =
+            compute_rows(plan_->program, flying.place, part.first_row, *part.rows, scratch, &rows);
+        !done) {
+      done.failure().row += part.first_row;
+      return done;
+    }
+  return {};
+}
+
+}  // namespace penstock
