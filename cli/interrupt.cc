@@ -59,7 +59,7 @@ Interrupt::~Interrupt() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = write(ended_, &one, sizeof(one));
   leaving_ = true;
-  thread_->join();
+  thread_.reset();
   close(ended_);
   close(signals_);
 }

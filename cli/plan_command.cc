@@ -31,7 +31,7 @@ struct PlanCommand {
 Plan plan_of(const PlanCommand& options, Tail tail) {
   const Dataset dataset = Dataset::range(static_cast<std::int64_t>(options.samples))
                               .shuffle({.seed = options.seed})
-                              .batch(options.batch);
+                              .batch(static_cast<std::int64_t>(options.batch));
   return Plan(dataset, {.shares = {options.replicas, 0, options.replicas}, .tail = tail});
 }
 
@@ -53,6 +53,7 @@ std::string name_of(const PassCheck::Wrong& wrong) {
 
 std::vector<std::uint64_t> numbers_of(const std::vector<SampleKey>& samples) {
   std::vector<std::uint64_t> numbers;
+  numbers.reserve(samples.size());
   for (const SampleKey& sample : samples) numbers.push_back(sample.number);
   return numbers;
 }
@@ -81,7 +82,7 @@ Json as_json(const Plan& plan, const PlanCommand& options) {
                {"replicas", options.replicas},
                {"tail", options.tail},
                {"seed", options.seed},
-               {"delivered", plan.samples()->count()},
+               {"delivered", options.samples - cost.dropped + cost.repeated},
                {"dropped", cost.dropped},
                {"repeated", cost.repeated},
                {"padded", cost.padded},

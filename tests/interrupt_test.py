@@ -73,6 +73,7 @@ class Run:
         except subprocess.TimeoutExpired as late:
             raise AssertionError("still running 10 s after the signal") from late
         took = time.monotonic() - since
+        self.output += self.process.stdout.read()  # what was still in the pipe
         self.told.seek(0)
         told = self.told.read()
         assert code == CODES[number], f"exit code {code} after {number.name}: {told}"
