@@ -108,7 +108,7 @@ void Interrupt::stop_and_wait() {
     }
     sleep_thread(std::chrono::milliseconds(5));
   }
-  if (!leaving_.exchange(true)) tell_and_exit(", in a function that does not return");
+  if (!leaving_.exchange(true)) tell_and_exit(", held up in a function or by its output");
 }
 
 void Interrupt::leave() {
