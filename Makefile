@@ -12,7 +12,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 help:  ## this menu
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-.PHONY: help setup demo test check build asan tsan property long mutants fuzz check-limits bench lint \
+.PHONY: help setup demo test check build asan tsan processes property long mutants fuzz check-limits bench lint \
         tidy format docs clean
 .NOTPARALLEL:
 
@@ -26,9 +26,9 @@ demo: setup  ## the engine at work: an uneven dataset, planned, run over 4 share
 	@build/release/bin/penstock demo
 
 build: setup
-	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet property_driver
+	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet property_driver penstock_command
 
-test: lint property docs asan tsan check-limits  ## every test
+test: lint property processes docs asan tsan check-limits  ## every test
 	@echo "make test: all passed"
 
 check: setup lint  ## fast: lint, dev build, unit tests without sanitizers
@@ -44,12 +44,17 @@ tsan: setup  ## everything with threads under ThreadSanitizer, with injected yie
 	TSAN_OPTIONS=halt_on_error=1 build/tsan/tests/penstock_tests --gtest_brief=1
 	TSAN_OPTIONS=halt_on_error=1 python3 tests/property/run.py --driver build/tsan/tests/property_driver --cases 150 --seed 7 --jobs 2
 
+processes: build  ## the command as a process: what it prints and refuses, exit codes, Ctrl-C
+	python3 tests/command_test.py --command build/dev/bin/penstock
+	python3 tests/interrupt_test.py --command build/dev/bin/penstock
+
 property: build  ## random pipelines against the reference model (CASES=1000 SEED=1)
 	python3 tests/property/run.py --driver build/dev/tests/property_driver --cases $(CASES) --seed $(SEED) --jobs 2
 
 long: check  ## the long versions: 100,000 cases of the property test, more threads at every position
 	$(MAKE) property CASES=100000
 	PENSTOCK_LONG=1 ctest --preset dev -j 2
+	PENSTOCK_LONG=1 $(MAKE) processes
 
 mutants: setup  ## one-line bugs that the property test must name
 	python3 tests/mutants/run.py

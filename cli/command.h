@@ -2,10 +2,20 @@
 // One verb of the `penstock` command.
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 
 namespace penstock::cli {
 
+// Exit codes. After a signal it is 128 + its number: 130 for SIGINT, 143 for SIGTERM.
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;   // it ran, and something did not hold
+inline constexpr int kRefused = 2;  // a wrong set-up: nothing was run
+
 /// Adds the verb to `app`; `code` receives its exit code when it runs.
 void add_demo(CLI::App& app, int& code);
+void add_plan(CLI::App& app, int& code);
+
+/// A check for options: says what is wanted where the text is no whole number in [least, most].
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
 
 }  // namespace penstock::cli

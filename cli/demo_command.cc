@@ -1,14 +1,21 @@
 // `penstock demo`: the engine at work on an uneven dataset, and the proof that nothing was lost.
+// tested in tests/interrupt_test.py
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <penstock/penstock.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "base/thread.h"
 #include "command.h"
+#include "interrupt.h"
 
 namespace penstock::cli {
 namespace {
@@ -19,7 +26,18 @@ struct DemoOptions {
   std::uint32_t samples = 100'003;
   std::uint32_t batch = 64;
   std::uint32_t shares = 4;
+  std::uint64_t epochs = 1;
+  bool endless = false;
+  std::uint64_t work_us = 0;  // more for each sample
+  std::optional<unsigned> threads;
+  bool stuck = false;  // the function never returns from a sample in the middle
 };
+
+void work_for(std::chrono::microseconds duration) {
+  const auto until = Clock::now() + duration;
+  while (Clock::now() < until) {
+  }
+}
 
 /// Some work on each sample: 64 features around a drawn centre.
 Dataset describe(const DemoOptions& options) {
@@ -27,7 +45,10 @@ Dataset describe(const DemoOptions& options) {
   return Dataset::range(options.samples)
       .shuffle({.seed = 7})
       .map(
-          [](const Sample& in, Rng& rng) {
+          [options](const Sample& in, Rng& rng) {
+            if (options.stuck && in.tensor().item<std::int64_t>() == options.samples / 2)
+              while (true) sleep_thread(std::chrono::hours(1));
+            work_for(std::chrono::microseconds(options.work_us));
             std::vector<float> x(64);
             for (float& value : x) value = static_cast<float>(rng.normal());
             return Sample::dict({{"id", in.tensor()}, {"x", Tensor::of(x)}});
@@ -103,33 +124,86 @@ class Progress {
   Clock::time_point began_ = Clock::now();
 };
 
-int run_demo(const DemoOptions& options) {
-  const Dataset dataset = describe(options);
-  Loader loader(dataset, {.shares = {options.shares, 0, options.shares}});
-  fmt::print("{}\n", loader.plan().explain());
-  Proof proof(options.samples, options.shares);
-  Progress progress(loader.size());
-  const std::uint64_t half = loader.size() / 2;
-  for (std::uint64_t done = 0; done < half;) {
-    const auto step = loader.next_step();
-    proof.add(*step);
-    progress.step(++done, step->front().global_valid());
+LoaderOptions loader_options(const DemoOptions& options) {
+  LoaderOptions made;
+  made.shares = {options.shares, 0, options.shares};
+  made.threads = options.threads;
+  return made;
+}
+
+/// Takes steps until the epoch ends, or until `steps_max` of it are there. False when a signal
+/// came.
+class Consumer {
+ public:
+  Consumer(const DemoOptions& options, std::uint64_t steps, Interrupt& interrupt)
+      : proof_(options.samples, options.shares), progress_(steps), interrupt_(interrupt) {}
+
+  bool take(Loader& loader, std::uint64_t steps_max) {
+    const Interrupt::Stops stops(interrupt_, loader);
+    const std::uint64_t epoch = loader.epoch();
+    try {
+      while (interrupt_.signal() == 0 && steps_ < steps_max) {
+        const auto step = loader.next_step();
+        if (!step) break;
+        proof_.add(*step);
+        samples_ += step->front().global_valid();
+        interrupt_.reached(epoch, ++steps_, samples_);
+        progress_.step(steps_, step->front().global_valid());
+      }
+    } catch (const CancelledError&) {
+      return false;
+    }
+    return interrupt_.signal() == 0;
   }
+  [[nodiscard]] bool proved(std::uint64_t steps_planned) const {
+    const bool holds = proof_.hold(steps_planned);
+    fmt::print("{}\n", holds ? "it holds" : "IT DOES NOT HOLD");
+    return holds;
+  }
+
+ private:
+  Proof proof_;
+  Progress progress_;
+  Interrupt& interrupt_;
+  std::uint64_t steps_ = 0;
+  std::uint64_t samples_ = 0;
+};
+
+/// The first epoch, with a stop in the middle; leaves `resumed` at the start of the next.
+std::optional<bool> run_first_epoch(const DemoOptions& options, Loader& resumed,
+                                    Interrupt& interrupt) {
+  Loader loader(resumed.plan().dataset(), loader_options(options));
+  Consumer consumer(options, loader.size(), interrupt);
+  if (!consumer.take(loader, loader.size() / 2)) return std::nullopt;
   const std::string state = loader.state().to_json();
   fmt::print("\nstopped in the middle; the state is {} bytes:\n  {}\n", state.size(), state);
 
   // Another loader, as after a crash, takes it up where the first one was.
-  Loader resumed(dataset, {.shares = {options.shares, 0, options.shares}});
   resumed.restore(State::parse(state));
   fmt::print("resumed at epoch {}, step {}\n", resumed.state().epoch, resumed.state().step);
-  std::uint64_t done = half;
-  while (const auto step = resumed.next_step()) {
-    proof.add(*step);
-    progress.step(++done, step->front().global_valid());
+  if (!consumer.take(resumed, UINT64_MAX)) return std::nullopt;
+  return consumer.proved(loader.size());
+}
+
+/// Nothing when a signal came.
+std::optional<bool> run_epochs(const DemoOptions& options, Interrupt& interrupt) {
+  Loader loader(describe(options), loader_options(options));
+  fmt::print("{}\n", loader.plan().explain());
+  std::optional<bool> holds = run_first_epoch(options, loader, interrupt);
+  for (std::uint64_t epoch = 1; holds && (options.endless || epoch < options.epochs); ++epoch) {
+    Consumer consumer(options, loader.size(), interrupt);
+    if (!consumer.take(loader, UINT64_MAX)) return std::nullopt;
+    holds = consumer.proved(loader.size()) && *holds;
   }
-  const bool holds = proof.hold(loader.size());
-  fmt::print("{}\n", holds ? "it holds" : "IT DOES NOT HOLD");
-  return holds ? 0 : 1;
+  return holds;
+}
+
+int run_demo(const DemoOptions& options) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what was told is told, however it ends
+  Interrupt interrupt;
+  const std::optional<bool> holds = run_epochs(options, interrupt);
+  if (!holds) interrupt.leave();
+  return *holds ? kDone : kFailed;
 }
 
 }  // namespace
@@ -137,9 +211,25 @@ int run_demo(const DemoOptions& options) {
 void add_demo(CLI::App& app, int& code) {
   auto* const verb = app.add_subcommand("demo", "an uneven dataset, planned, run and proved");
   static DemoOptions options;
-  verb->add_option("--samples", options.samples, "number of samples")->capture_default_str();
-  verb->add_option("--batch", options.batch, "global batch")->capture_default_str();
-  verb->add_option("--replicas", options.shares, "shares of each step")->capture_default_str();
+  constexpr std::uint64_t kMost = 1U << 30;
+  verb->add_option("--samples", options.samples, "number of samples")
+      ->check(whole_number(0, kMost))
+      ->capture_default_str();
+  verb->add_option("--batch", options.batch, "global batch")
+      ->check(whole_number(1, kMost))
+      ->capture_default_str();
+  verb->add_option("--replicas", options.shares, "shares of each step")
+      ->check(whole_number(1, 1U << 20))
+      ->capture_default_str();
+  verb->add_option("--epochs", options.epochs, "times through the data")
+      ->check(whole_number(1, kMost))
+      ->capture_default_str();
+  verb->add_flag("--endless", options.endless, "until Ctrl-C");
+  verb->add_option("--work-us", options.work_us, "microseconds of work for each sample")
+      ->check(whole_number(0, kMost));
+  verb->add_option("--threads", options.threads, "at most so many; 0: all in one")
+      ->check(whole_number(0, 1U << 16));
+  verb->add_flag("--stuck", options.stuck)->group("");  // for tests: not in the help
   verb->callback([&code] { code = run_demo(options); });
 }
 

@@ -1,21 +1,52 @@
+// tested in tests/command_test.py
 #include <fmt/core.h>
 
+#include <cstdlib>
+#include <exception>
+
+#include "base/fault.h"
 #include "command.h"
 #include "penstock/error.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+int parse_and_run(int argc, char** argv) {
   CLI::App app("penstock: training input that arrives once, evenly and in time");
   app.set_version_flag("--version", PENSTOCK_VERSION);
   app.require_subcommand(1);
-  int code = 0;
+  app.footer(
+      "Exit codes: 0 done, 1 something failed or does not hold, 2 refused before anything ran,\n"
+      "130 and 143 ended by SIGINT and SIGTERM.");
+  int code = penstock::cli::kDone;
   penstock::cli::add_demo(app, code);
+  penstock::cli::add_plan(app, code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  } catch (const penstock::Error& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     fmt::print(stderr, "penstock: {}\n", error.what());
-    return 1;
+    return penstock::cli::kRefused;
+  } catch (const penstock::ConfigError& error) {
+    fmt::print(stderr, "penstock: {}\n", error.what());
+    return penstock::cli::kRefused;
   }
   return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+#ifdef PENSTOCK_FAULTS
+  if (const char* const faults = std::getenv("PENSTOCK_FAULTS");  // NOLINT: no thread yet
+      faults != nullptr && !penstock::fault::arm_listed(faults)) {
+    fmt::print(stderr, "penstock: PENSTOCK_FAULTS must be like name:nth, got {}\n", faults);
+    return penstock::cli::kRefused;
+  }
+#endif
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "penstock: {}\n", error.what());
+    return penstock::cli::kFailed;
+  }
 }

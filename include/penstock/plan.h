@@ -28,6 +28,34 @@ struct PlanOptions {
   std::optional<std::uint64_t> drawn_seed = {};  // for Seed::random(); drawn when not given
 };
 
+/// What the tails cost each time through.
+struct TailCost {
+  std::uint64_t dropped = 0;   // samples left out
+  std::uint64_t repeated = 0;  // samples that come once more
+  std::uint64_t rows = 0;      // of padded steps
+  std::uint64_t padded = 0;    // of these: empty ones
+  bool pads = false;
+};
+
+/// What a walk through a pass found.
+struct PassCheck {
+  /// The first thing that is not as it should be.
+  struct Wrong {
+    std::optional<SampleKey> sample = {};
+    std::uint64_t step = 0;
+    std::uint32_t share = 0;
+    std::string what = {};
+  };
+  static constexpr std::size_t kNamedMax = 16;
+
+  std::uint64_t steps = 0;
+  std::uint64_t samples = 0;   // in all shares, those that a wrap repeats included
+  std::uint64_t repeated = 0;  // of these, by a wrap
+  std::uint64_t dropped = 0;
+  std::vector<SampleKey> dropped_first = {};  // by name, in the order of their numbers
+  std::optional<Wrong> wrong = {};
+};
+
 class Plan {
  public:
   explicit Plan(const Dataset& dataset, const PlanOptions& options = {});
@@ -47,6 +75,11 @@ class Plan {
   /// Bytes of one batch here, or nothing where only running shows it.
   [[nodiscard]] std::optional<std::uint64_t> batch_bytes() const;
   [[nodiscard]] Digests digests() const;
+  [[nodiscard]] TailCost tail_cost() const;
+  /// Walks through pass `pass` without data and finds the first sample that comes in no share, or
+  /// too often: exactly once, where no node repeats or leaves out samples. Takes a bit of memory a
+  /// sample. Throws ConfigError for streams and where there is no end.
+  [[nodiscard]] PassCheck check(std::uint64_t pass = 0) const;
   /// The plan in words, for people.
   [[nodiscard]] std::string explain() const;
 

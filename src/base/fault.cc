@@ -1,6 +1,8 @@
 #include "base/fault.h"
 
 #include <atomic>
+#include <charconv>
+#include <sstream>
 
 #include "base/mix.h"
 #include "base/mutex.h"
@@ -25,6 +27,20 @@ void arm(const std::string& name, std::uint64_t nth) {
   Lock lock(mutex);
   Point& point = points[name];
   point.fire_at = nth == 0 ? 0 : point.hits + nth;
+}
+
+bool arm_listed(const std::string& text) {
+  std::istringstream list(text);
+  for (std::string entry; std::getline(list, entry, ',');) {
+    const std::size_t colon = entry.find(':');
+    if (colon == std::string::npos) return false;
+    std::uint64_t nth = 0;
+    const char* const end = entry.data() + entry.size();
+    const auto [after, error] = std::from_chars(entry.data() + colon + 1, end, nth);
+    if (error != std::errc() || after != end) return false;
+    arm(entry.substr(0, colon), nth);
+  }
+  return true;
 }
 
 void disarm_all() {

@@ -10,6 +10,8 @@ namespace penstock::fault {
 
 /// Makes the point `name` fire on its `nth` hit from now (1 = the next); 0 disarms it.
 void arm(const std::string& name, std::uint64_t nth);
+/// Arms points by their names: "cut.twice:3,slab.allocate:1". False when `text` is none of that.
+bool arm_listed(const std::string& text);
 void disarm_all();
 /// How often each point was passed since the last `disarm_all`.
 std::map<std::string, std::uint64_t> hits();

@@ -35,6 +35,16 @@ TEST_F(FaultTest, ZeroDisarmsAPoint) {
   EXPECT_FALSE(fires("a"));
 }
 
+TEST_F(FaultTest, PointsAreArmedFromAList) {
+  EXPECT_TRUE(arm_listed("a:1,b.c:2"));
+  EXPECT_TRUE(fires("a"));
+  EXPECT_FALSE(fires("b.c"));
+  EXPECT_TRUE(fires("b.c"));
+  EXPECT_TRUE(arm_listed(""));
+  for (const char* const wrong : {"a", "a:", "a:x", "a:1x", "a:-1"})
+    EXPECT_FALSE(arm_listed(wrong)) << wrong;
+}
+
 TEST_F(FaultTest, HitsAreCountedForEveryPointSinceTheLastDisarm) {
   arm("armed", 5);
   fires("armed");

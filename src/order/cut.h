@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/fault.h"
 #include "order/steps.h"
 
 namespace penstock {
@@ -15,7 +16,8 @@ struct Cut {
 
   [[nodiscard]] std::uint64_t first(std::uint64_t share) const {
     const std::uint64_t extra = rows % shares;
-    return share * (rows / shares) + (share < extra ? share : extra);
+    const std::uint64_t before = share * (rows / shares) + (share < extra ? share : extra);
+    return before > 0 && PENSTOCK_FAULT("cut.twice") ? before - 1 : before;
   }
   [[nodiscard]] std::uint64_t size(std::uint64_t share) const {
     return rows / shares + (share < rows % shares ? 1 : 0);

@@ -66,6 +66,23 @@ struct Place {
   std::uint64_t padded_to = 0;  // slots of the step, empty ones included; 0: none are
 };
 
+/// Consecutive samples in one turn.
+struct Stretch {
+  Turn turn;
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+/// Rows of the step from `row` on, at most `rows`: a step that wraps comes to the end of the order
+/// once or more often, and goes on at its start in another lap.
+inline Stretch stretch_of(const Place& place, std::uint64_t row, std::uint64_t rows) {
+  Stretch stretch{place.turn, place.first + row, rows};
+  if (place.period == 0) return stretch;
+  stretch.turn.lap += stretch.first / place.period;
+  stretch.first %= place.period;
+  stretch.count = rows < place.period - stretch.first ? rows : place.period - stretch.first;
+  return stretch;
+}
+
 /// A shuffle of whole steps.
 struct StepShuffle {
   std::uint64_t seed = 0;

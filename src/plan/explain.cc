@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/thread.h"
 #include "order/cut.h"
 #include "plan/plan_data.h"
 
@@ -48,15 +49,6 @@ void explain_cut(const Plan& plan, std::string& text) {
     line("last step ", plan.steps().count() - 1);
 }
 
-/// What the tails cost each time through.
-struct TailCost {
-  std::uint64_t dropped = 0;
-  std::uint64_t repeated = 0;
-  std::uint64_t slots = 0;  // of padded steps
-  std::uint64_t empty = 0;  // of these
-  bool padded = false;
-};
-
 /// Batches below an unbatch drop and repeat too, but have no empty slots.
 void add_cost(const Node& node, std::optional<Tail> tail, std::uint64_t shares, TailCost& cost) {
   if (const auto* batch = node.as<BatchVerb>()) {
@@ -67,10 +59,10 @@ void add_cost(const Node& node, std::optional<Tail> tail, std::uint64_t shares, 
     if (counted && groups.delivered() > groups.count)
       cost.repeated += groups.delivered() - groups.count;
     if (groups.tail == TailRule::pad && shares > 0) {
-      cost.padded = true;
+      cost.pads = true;
       const std::uint64_t slots = Cut{0, shares, groups.batch}.slots() * shares;
-      if (counted) cost.slots += groups.steps() * slots;
-      if (counted) cost.empty += groups.steps() * slots - groups.count;
+      if (counted) cost.rows += groups.steps() * slots;
+      if (counted) cost.padded += groups.steps() * slots - groups.count;
     }
   }
   const bool below = node.as<UnbatchVerb>() != nullptr;
@@ -78,26 +70,62 @@ void add_cost(const Node& node, std::optional<Tail> tail, std::uint64_t shares, 
     add_cost(*input, below ? std::nullopt : tail, below ? 0 : shares, cost);
 }
 
-void explain_tail(const PlanData& data, std::string& text) {
-  TailCost cost;
-  const std::uint64_t shares = data.options.shares.total;
-  add_cost(*data.dataset.node(), data.options.tail, shares, cost);
+void explain_tail(const Plan& plan, std::string& text) {
+  const TailCost cost = plan.tail_cost();
   if (cost.dropped > 0)
     text += fmt::format("  tail drop: {} samples are left out each time through\n", cost.dropped);
   if (cost.repeated > 0)
     text +=
         fmt::format("  tail wrap: {} samples come once more each time through\n", cost.repeated);
-  if (cost.padded)
+  if (cost.pads)
     text += fmt::format(
         "  tail pad: {} of {} rows are empty each time through; samples weigh shares * rows / "
         "step's samples, empty rows 0, loss_scale is 1\n",
-        cost.empty, cost.slots);
-  if (!cost.padded)
+        cost.padded, cost.rows);
+  if (!cost.pads)
     text +=
         "  every sample weighs the same: weight 1, loss_scale = shares * rows / step's samples\n";
 }
 
+/// Shares are smallest in the last step or, where steps are shuffled or concatenated, in some step
+/// before it; that one is not looked for.
+void explain_empty(const Plan& plan, std::string& text) {
+  if (!plan.steps().is_counted() || plan.steps().count() == 0) return;
+  const auto sizes = plan.cut(plan.steps().count() - 1);
+  if (const auto empty = std::ranges::count(sizes, 0U); empty > 0)
+    text += fmt::format(
+        "  {} of {} shares have no sample in the last step: they get batches of 0 {}rows\n", empty,
+        sizes.size(), plan.tail_cost().pads ? "valid " : "");
+}
+
+void explain_means(const Plan& plan, std::string& text) {
+  const Wishes wishes = wishes_of(*plan.dataset().node());
+  if (const auto bytes = plan.batch_bytes()) {
+    text +=
+        fmt::format("  one batch: {}, {} shares here\n", size_text(*bytes), plan.shares().count);
+  } else {
+    text += "  one batch: unknown until the first sample is computed (declare spec= to know)\n";
+  }
+  text += fmt::format("  look-ahead: {}\n",
+                      wishes.lookahead_bytes
+                          ? fmt::format("batches of {} in all", size_text(*wishes.lookahead_bytes))
+                          : "batches of a quarter of the free memory in all, over all loaders");
+  const unsigned cores = usable_cores();
+  const unsigned threads = std::min(wishes.threads.value_or(cores), cores);
+  text += threads == 0 ? "  threads: none, work is done in the caller's\n"
+                       : fmt::format(
+                             "  threads: {} of the {} that all loaders of a process share "
+                             "on this machine\n",
+                             threads, cores);
+}
+
 }  // namespace
+
+TailCost Plan::tail_cost() const {
+  TailCost cost;
+  add_cost(*data_->dataset.node(), data_->options.tail, data_->options.shares.total, cost);
+  return cost;
+}
 
 std::string Plan::explain() const {
   const PlanData& data = *data_;
@@ -114,12 +142,9 @@ std::string Plan::explain() const {
   if (shares().count < shares().total)
     text += fmt::format("  served here: shares {} to {} of {}\n", shares().first,
                         shares().first + shares().count - 1, shares().total);
-  explain_tail(data, text);
-  if (const auto bytes = batch_bytes()) {
-    text += fmt::format("  one batch: {}, {} shares here\n", size_text(*bytes), shares().count);
-  } else {
-    text += "  one batch: unknown until the first sample is computed (declare spec= to know)\n";
-  }
+  explain_empty(*this, text);
+  explain_tail(*this, text);
+  explain_means(*this, text);
   if (wants_drawn_seed(*data.dataset.node()))
     text += fmt::format("  random seed: {}\n", data.drawn_seed);
   const bool free =

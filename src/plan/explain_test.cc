@@ -109,6 +109,36 @@ TEST(ExplainTest, TheSizeOfABatchIsSaidOrThatItIsUnknown) {
               AllOf(HasSubstr("unknown until the first sample"), HasSubstr("spec=")));
 }
 
+TEST(ExplainTest, ThreadsAndLookAheadAreSaid) {
+  const Dataset data = numbers(10).batch(2);
+  EXPECT_THAT(Plan(data).explain(), AllOf(ContainsRegex("threads: [0-9]+ of the [0-9]+ that all"),
+                                          HasSubstr("look-ahead: batches of a quarter")));
+  EXPECT_THAT(Plan(data.with_options({.threads = 1, .lookahead_bytes = 1 << 20})).explain(),
+              AllOf(HasSubstr("threads: 1 of"), HasSubstr("look-ahead: batches of 1.0 MiB")));
+  EXPECT_THAT(Plan(data.with_options({.threads = 0})).explain(), HasSubstr("threads: none"));
+}
+
+TEST(ExplainTest, SharesWithoutSamplesAreCounted) {
+  EXPECT_THAT(
+      Plan(numbers(10).batch(8), {.shares = {4, 0, 4}}).explain(),
+      HasSubstr("2 of 4 shares have no sample in the last step: they get batches of 0 row"));
+  EXPECT_THAT(Plan(numbers(10).batch(8), {.shares = {4, 0, 4}, .tail = Tail::pad}).explain(),
+              HasSubstr("they get batches of 0 valid rows"));
+  EXPECT_THAT(Plan(numbers(10).batch(8), {.shares = {2, 0, 2}}).explain(),
+              Not(HasSubstr("have no sample")));
+}
+
+TEST(ExplainTest, WhatATailCostsCanBeAskedFor) {
+  const auto cost = [](Tail tail) {
+    return Plan(numbers(103).batch(16), {.shares = {5, 0, 5}, .tail = tail}).tail_cost();
+  };
+  EXPECT_EQ(cost(Tail::drop).dropped, 7U);
+  EXPECT_EQ(cost(Tail::wrap).repeated, 9U);
+  EXPECT_EQ(cost(Tail::pad).padded, 37U);
+  EXPECT_EQ(cost(Tail::pad).rows, 140U);
+  EXPECT_EQ(cost(Tail::short_).dropped + cost(Tail::short_).repeated, 0U);
+}
+
 TEST(ExplainTest, StepsThatTheDatasetCountsTieAStateToTheBatchSize) {
   EXPECT_THAT(Plan(numbers(10).batch(4).take(2)).explain(),
               HasSubstr("only at the same batch size"));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "order/cut.h"
+#include "plan/check.h"
 #include "plan/plan_data.h"
 #include "sample/batch_data.h"
 
@@ -76,6 +77,10 @@ Cardinality Plan::steps() const {
 }
 Digests Plan::digests() const {
   return digests_of(*data_->dataset.node(), data_->options.tail);
+}
+
+PassCheck Plan::check(std::uint64_t pass) const {
+  return check_pass(*data_, pass);
 }
 
 std::optional<Cardinality> Plan::samples() const {

@@ -71,21 +71,13 @@ Result<void> apply(const WholeOp& step, const IdSpace& ids, const BlockView& in,
   return done;
 }
 
-/// Rows of the step from `first_row` on. A step that wraps comes to the end of the order once or
-/// more often, and goes on at its start in another lap.
+/// Rows of the step from `first_row` on.
 Result<void> produce(const Stage& samples, const Place& place, std::uint64_t first_row,
                      const BlockView& out, Scratch& scratch, const BlockView* pulled) {
   const Scratch::Frame frame(scratch);
   std::uint64_t* const positions = scratch.array<std::uint64_t>(out.rows);
   for (std::size_t done = 0; done < out.rows;) {
-    Turn turn = place.turn;
-    std::uint64_t first = place.first + first_row + done;
-    std::size_t rows = out.rows - done;
-    if (place.period > 0) {
-      turn.lap += first / place.period;
-      first %= place.period;
-      rows = std::min<std::size_t>(rows, place.period - first);
-    }
+    const auto [turn, first, rows] = stretch_of(place, first_row + done, out.rows - done);
     for (std::size_t i = 0; i < rows; ++i) positions[i] = first + i;
     const Scratch::Frame lap_frame(scratch);
     const BlockView part = cut_rows(out, done, rows, scratch);

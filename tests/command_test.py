@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""The `penstock` command as a process: what it prints, what it refuses, how it exits.
+
+    python3 tests/command_test.py --command build/dev/bin/penstock
+
+Standard library only. Where a test needs a fault point and the build has none, it is skipped.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+COMMAND = "build/dev/bin/penstock"
+TAILS = ("short", "even", "pad", "drop", "wrap")
+
+
+def run(*arguments: object, faults: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "PENSTOCK_FAULTS"}
+    if faults:
+        environment["PENSTOCK_FAULTS"] = faults
+    return subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=120, env=environment, check=False)
+
+
+def plan(samples: object, batch: object, replicas: object, *more: str,
+         faults: str = "") -> subprocess.CompletedProcess[str]:
+    return run("plan", "--samples", samples, "--batch", batch, "--replicas", replicas, *more,
+               faults=faults)
+
+
+def has_faults() -> bool:
+    return run("--version", faults="no colon").returncode == 2
+
+
+def cut(samples: int, replicas: int) -> list[int]:
+    return [samples // replicas + (share < samples % replicas) for share in range(replicas)]
+
+
+def expected(samples: int, batch: int, replicas: int, tail: str) -> dict[str, object]:
+    """What the plan must say, counted here."""
+    full, rest = divmod(samples, batch)
+    steps = full + (rest > 0 and tail != "drop")
+    first, last = min(samples, batch), rest or batch
+    if tail == "even" and steps:
+        first, last = -(-samples // steps), samples // steps
+    if tail == "wrap":
+        first = last = batch
+    if tail == "drop":
+        first = last = batch
+    slots = -(-batch // replicas) * replicas * steps
+    return {"samples": samples, "steps": steps, "global_batch": batch, "replicas": replicas,
+            "tail": tail, "dropped": rest if tail == "drop" else 0,
+            "repeated": (batch - rest) % batch if tail == "wrap" else 0,
+            "padded": slots - samples if tail == "pad" else 0,
+            "first_cut": cut(first, replicas) if steps else [],
+            "last_cut": cut(last, replicas) if steps else []}
+
+
+class PlanInJson(unittest.TestCase):
+    def test_says_what_counting_says(self) -> None:
+        for samples in (0, 1, 7, 16, 96, 103):
+            for batch, replicas in ((1, 1), (16, 5), (4, 8), (200, 3)):
+                for tail in TAILS:
+                    if samples == 0 and tail == "wrap":
+                        continue  # wrapping nothing is looked at below
+                    done = plan(samples, batch, replicas, "--tail", tail, "--json", "--check")
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    said = json.loads(done.stdout)
+                    for key, value in expected(samples, batch, replicas, tail).items():
+                        self.assertEqual(said[key], value, (samples, batch, replicas, tail, key))
+                    self.assertTrue(said["check"]["ok"])
+                    self.assertEqual(len(said["check"]["dropped_first"]),
+                                     min(16, said["dropped"]))
+                    self.assertEqual(said["check"]["repeated"], said["repeated"])
+
+    def test_no_samples_are_no_steps(self) -> None:
+        said = json.loads(plan(0, 4, 2, "--tail", "wrap", "--json", "--check").stdout)
+        self.assertEqual((said["steps"], said["first_cut"], said["repeated"]), (0, [], 0))
+
+    def test_the_order_depends_on_the_seed_and_not_on_the_replicas(self) -> None:
+        def order(replicas: int, seed: int) -> str:
+            done = plan(100, 8, replicas, "--seed", str(seed), "--json")
+            return json.loads(done.stdout)["digests"]["order"]
+        self.assertEqual(order(2, 1), order(3, 1))
+        self.assertNotEqual(order(2, 1), order(2, 2))
+
+    def test_strict_takes_what_divides(self) -> None:
+        said = json.loads(plan(96, 16, 4, "--tail", "strict", "--json", "--check").stdout)
+        self.assertEqual((said["steps"], said["refused_if_strict"]), (6, None))
+
+
+class PlanInWords(unittest.TestCase):
+    def test_names_steps_cuts_costs_and_means(self) -> None:
+        text = plan(103, 16, 5, "--tail", "drop").stdout
+        for words in ("6 steps, 96 samples", "over 5 shares: 4, 3, 3, 3, 3", "one batch: ",
+                      "threads: ", "weight 1", "tail drop: 7 samples dropped",
+                      "tail strict would refuse it: batch(16, tail=strict)"):
+            self.assertIn(words, text)
+
+    def test_the_check_names_what_is_dropped(self) -> None:
+        done = plan(10, 4, 2, "--tail", "drop", "--check")
+        self.assertRegex(done.stdout, r"it holds: 2 steps.* 8 samples(.|\n)*2 dropped: \d, \d\n")
+
+    def test_a_cut_that_gives_a_sample_twice_does_not_hold(self) -> None:
+        if not has_faults():
+            self.skipTest("a build without fault points")
+        done = plan(100, 10, 2, "--check", faults="cut.twice:4")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"DOES NOT HOLD: sample \d+ comes once more .*step 3")
+        wrong = json.loads(plan(100, 10, 2, "--check", "--json", faults="cut.twice:4").stdout)
+        self.assertFalse(wrong["check"]["ok"])
+        self.assertEqual(wrong["check"]["wrong"]["replica"], 1)
+
+
+class Refused(unittest.TestCase):
+    def assert_refused(self, done: subprocess.CompletedProcess[str], words: str) -> None:
+        self.assertEqual(done.returncode, 2, done)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertTrue(done.stderr.startswith("penstock: "), done.stderr)
+        self.assertIn(words, done.stderr)
+
+    def test_strict_plans_that_do_not_divide(self) -> None:
+        self.assert_refused(plan(103, 16, 4, "--tail", "strict"), "the last step has 7 samples")
+        self.assert_refused(plan(96, 16, 5, "--tail", "strict", "--json"), "R = 5 shares")
+        self.assert_refused(plan(96, 16, 32, "--tail", "strict", "--check"), "without samples")
+
+    def test_numbers_that_are_none(self) -> None:
+        for value in ("-5", "ten", "1.5", "", "5x", "99999999999999999999", "0x10"):
+            self.assert_refused(plan(value, 2, 1), "--samples")
+            self.assert_refused(plan(5, value, 1), "--batch")
+            self.assert_refused(plan(5, 2, value), "--replicas")
+            self.assert_refused(plan(5, 2, 1, "--seed", value), "--seed")
+
+    def test_numbers_out_of_range(self) -> None:
+        self.assert_refused(plan(5, 2, 0), 'got "0"')
+        self.assert_refused(plan(5, 0, 1), 'got "0"')
+        self.assert_refused(plan(5, 2, 2**20 + 1), "from 1 to 1048576")
+        self.assert_refused(plan(2**40, 2, 1, "--json", "--check"), "check: ")
+
+    def test_options_that_do_not_exist(self) -> None:
+        self.assert_refused(plan(5, 2, 1, "--tail", "long"), "--tail")
+        self.assert_refused(plan(5, 2, 1, "--fast"), "--fast")
+        self.assert_refused(run("plan", "--samples", 3), "required")
+        self.assert_refused(run(), "required")
+        self.assert_refused(run("dance"), "")
+        self.assert_refused(run("demo", "--samples", "many"), "--samples")
+
+
+class Others(unittest.TestCase):
+    def test_help_and_version_are_no_failures(self) -> None:
+        self.assertEqual(run("--version").returncode, 0)
+        done = run("--help")
+        self.assertEqual(done.returncode, 0)
+        for words in ("plan", "demo", "Exit codes", "130"):
+            self.assertIn(words, done.stdout)
+        self.assertNotIn("stuck", run("demo", "--help").stdout)
+
+    def test_the_demo_proves_every_epoch(self) -> None:
+        for threads in ("0", "2"):
+            done = run("demo", "--samples", 1003, "--epochs", 3, "--threads", threads)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.count("it holds"), 3)
+
+    def test_the_demo_of_nothing_ends(self) -> None:
+        self.assertEqual(run("demo", "--samples", 0).returncode, 0)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--command", default=COMMAND)
+    known, rest = parser.parse_known_args()
+    COMMAND = known.command
+    unittest.main(argv=[sys.argv[0], *rest])
