@@ -191,8 +191,11 @@ class Iterator::Impl {
     }
     last_trace_run_ = run_->trace_run();
     mold_ = run_->mold();
-    if (streamed()) stream_ = run_->stream_place();
-    stream_.next.clear();
+    // As long as nothing was delivered, what a state promised is still to come.
+    if (StreamPlace reached = run_->stream_place(); reached.anchor != stream_.anchor) {
+      stream_ = std::move(reached);
+      stream_.next.clear();
+    }
     run_->stop(pool_.get());
     run_.reset();
   }
