@@ -324,13 +324,17 @@ bool PassRun::begin_task(Task& task) {
   return true;
 }
 
+void PassRun::wake_if_starved() {
+  if (pool_ != nullptr && starved_.exchange(false)) pool_->wake();
+}
+
 void PassRun::end_task(Task& task, std::uint64_t rows) {
   Lock lock(mutex_);
   std::erase(tasks_, &task);
   if (task.kind == Task::Kind::pull || task.kind == Task::Kind::learn) {
     alone_ = false;
     // What was pulled, or can be opened now, is work for the others.
-    if (pool_ != nullptr && starved_.exchange(false)) pool_->wake();
+    wake_if_starved();
     if (consumer_waits_) head_ready_.notify_one();
     return;
   }
@@ -464,6 +468,7 @@ bool PassRun::await(Known known) {
       }
       // A task tells us at its end, which saves a wake-up for each small step; but a step that is
       // complete must not wait for the slow sample that came after it, so we look ourselves too.
+      if (stream_) wake_if_starved();
       consumer_waits_ = true;
       head_ready_.wait_for(mutex_, look_again);
       consumer_waits_ = false;

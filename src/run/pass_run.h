@@ -112,6 +112,8 @@ class PassRun final : public Work {
   bool begin_task(Task& task);
   bool choose_task(Task& task) PENSTOCK_REQUIRES(mutex_);
   void end_task(Task& task, std::uint64_t rows);
+  /// For threads that sleep.
+  void wake_if_starved() PENSTOCK_REQUIRES(mutex_);
   std::uint64_t compute_pieces(Task& task);
   bool claim(std::vector<Piece>& pieces) PENSTOCK_REQUIRES(mutex_);
   bool open_step() PENSTOCK_REQUIRES(mutex_);
