@@ -389,12 +389,13 @@ std::string PassRun::doing(const Task& task) const {
   const std::uint64_t samples = task.activity.samples.load(std::memory_order_relaxed);
   const double seconds = std::chrono::duration<double>(clock_.now() - task.began).count();
   const std::uint64_t sample = task.activity.first_sample.load(std::memory_order_relaxed);
+  const std::string more = samples > 1 ? fmt::format(" and {} more", samples - 1) : "";
   if (task.kind == Task::Kind::pull)
-    return fmt::format("{}, at element {} (pulling step {}) for {:.1f} s",
-                       op == nullptr ? "the stream" : *op, sample, task.first_step, seconds);
+    return fmt::format("{}, at element {}{} (pulling step {}) for {:.1f} s",
+                       op == nullptr ? "the stream" : *op, sample, more, task.first_step, seconds);
   if (task.kind != Task::Kind::rows)
     return fmt::format(
-        "{}, at sample {} ({} step {}) for {:.1f} s", op == nullptr ? "an op" : *op, sample,
+        "{}, at sample {}{} ({} step {}) for {:.1f} s", op == nullptr ? "an op" : *op, sample, more,
         task.kind == Task::Kind::learn ? "the first sample shows the fields;" : "helping to pull",
         task.first_step, seconds);
   const std::string place = fmt::format("step {}, share {}, from row {}", task.first_step,
@@ -403,8 +404,7 @@ std::string PassRun::doing(const Task& task) const {
   const Chain& chain = plan_->program.chains[task.pieces.front().step->place.leaf];
   const SampleKey key = chain.samples->ids().key(sample);
   return fmt::format("{} with sample {} of source {}{} ({}) for {:.1f} s", *op, key.number,
-                     key.source, samples > 1 ? fmt::format(" and {} more", samples - 1) : "", place,
-                     seconds);
+                     key.source, more, place, seconds);
 }
 
 std::string PassRun::stall_text(Nanoseconds waited) const {
