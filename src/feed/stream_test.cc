@@ -12,9 +12,9 @@
 #include <tuple>
 #include <vector>
 
+#include "base/fault.h"
 #include "base/io.h"
 #include "penstock/penstock.h"
-#include "trace/trace.h"
 
 namespace penstock {
 namespace {
@@ -445,6 +445,48 @@ TEST(StreamTest, MoreSkippedElementsThanAllowedNameTheFirstTenAndTheFile) {
     EXPECT_EQ(patient.ledger().count(), 34U);
     EXPECT_EQ(patient.ledger().entries().back().sample.number, 99U) << "after the last batch";
   }
+}
+
+TEST(StreamTest, EveryAllocationThatFailsIsATypedErrorAndTheLoaderGoesOn) {
+#ifndef PENSTOCK_FAULTS
+  FAIL() << "this test needs a build with fault points";
+#endif
+  for (std::uint64_t nth = 1;; ++nth) {
+    fault::disarm_all();
+    Loader loader(generated(40).batch(4), {.threads = 2});
+    fault::arm("slab.allocate", nth);
+    Values values;
+    bool failed = false;
+    while (true) {
+      try {
+        const auto batch = loader.next();
+        if (!batch) break;
+        const auto rows = batch->values<std::int64_t>();
+        values.insert(values.end(), rows.begin(), rows.end());
+      } catch (const ResourceError&) {
+        failed = true;
+      }
+    }
+    EXPECT_EQ(values.size(), 40U);
+    EXPECT_TRUE(std::ranges::is_sorted(values));
+    if (!failed) break;
+  }
+  fault::disarm_all();
+}
+
+TEST(StreamTest, SharesTogetherHoldTheStep) {
+  const Dataset dataset = generated(19).filter([](std::int64_t x) { return x != 4; }).batch(10);
+  Values all;
+  for (std::uint32_t share = 0; share < 4; ++share) {
+    Loader loader(dataset, {.shares = {4, share, 1}, .threads = 2});
+    EXPECT_EQ(loader.next()->rows(), share < 2 ? 3U : 2U);
+    const auto last = loader.next();
+    EXPECT_EQ(last->rows(), 2U);
+    EXPECT_EQ(last->global_valid(), 8U);
+    const auto rows = last->values<std::int64_t>();
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+  EXPECT_THAT(all, ElementsAre(11, 12, 13, 14, 15, 16, 17, 18));
 }
 
 }  // namespace
