@@ -306,7 +306,9 @@ TEST(StreamWaitTest, AGeneratorThatDoesNotReturnIsAbandonedByNameAndMayComeBackL
     EXPECT_THAT(reports.first(), HasSubstr("1 threads did not come back"));
     EXPECT_THAT(reports.first(), HasSubstr("stuck"));
     EXPECT_THAT(reports.first(), HasSubstr("at element 9"));
-    // Its pool and its loader are gone; it must find its own way out.
+    // Its loader is gone, and so is its pool: another has come. It must find its own way out.
+    Loader other(Dataset::range(8).batch(4), {.threads = 2});
+    EXPECT_TRUE(other.next());
     released->happen();
     while (Pool::abandoned() > 0) yield_thread();
   }

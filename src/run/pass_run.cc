@@ -50,7 +50,8 @@ PassRun::PassRun(std::shared_ptr<const PlanData> plan, Mold mold, RunStart start
       gang_(
           settings.threads,
           [this] {
-            if (pool_ != nullptr) pool_->wake();
+            Lock lock(mutex_);
+            if (pool_ != nullptr && !stopped_) pool_->wake();
           },
           clock_),
       pulled_position_(start_.stream.position),
@@ -325,7 +326,7 @@ bool PassRun::begin_task(Task& task) {
 }
 
 void PassRun::wake_if_starved() {
-  if (pool_ != nullptr && starved_.exchange(false)) pool_->wake();
+  if (pool_ != nullptr && !stopped_ && starved_.exchange(false)) pool_->wake();
 }
 
 void PassRun::end_task(Task& task, std::uint64_t rows) {
