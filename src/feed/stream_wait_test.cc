@@ -158,6 +158,31 @@ TEST(StreamWaitTest, ABlockedPredicateBelowAGangIsNamed) {
   EXPECT_THAT(text, AnyOf(HasSubstr("at element 13"), HasSubstr("at sample 13")));
 }
 
+TEST(StreamWaitTest, APartOfAFlatMapThatDoesNotCloseIsNamedByItsElement) {
+  VirtualClock clock;
+  struct Closing {
+    VirtualClock& clock;
+    explicit Closing(VirtualClock& on) : clock(on) {}
+    ~Closing() { clock.pause(hours(10)); }
+  };
+  const Dataset parts = Dataset::range(40).flat_map(
+      [&clock](std::int64_t x) {
+        return Dataset::from_generator(
+            [&clock, x] {
+              const auto closing = x == 6 ? std::make_shared<Closing>(clock) : nullptr;
+              return [closing, i = std::int64_t{0}]() mutable {
+                return i == 2 ? std::nullopt : std::optional(i++);
+              };
+            },
+            {.name = "a name that is too long to stand inside of a string"});
+      },
+      {.name = "open"});
+  const std::string text = report_of(parts.batch(4), clock, 3);
+  EXPECT_THAT(text, HasSubstr("epoch 0, step 3"));
+  EXPECT_THAT(text, HasSubstr("flat_map(\"open\""));
+  EXPECT_THAT(text, HasSubstr("at element 6"));
+}
+
 TEST(StreamWaitTest, AConsumerThatKeepsEveryBatchNeverMakesTheEngineWait) {
   VirtualClock clock;
   const Reports reports;
