@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "tests/pipelines.h"
+#include "tests/stream_pipelines.h"
 
 namespace penstock::testing {
 namespace {
@@ -36,13 +37,22 @@ LoaderOptions with_threads(unsigned threads) {
   return options;
 }
 
-TEST(EveryPositionTest, ThereAreFiftyPipelines) {
+/// Indexed data and streams.
+std::vector<Pipeline> all_pipelines() {
+  std::vector<Pipeline> all = pipelines();
+  for (Pipeline& stream : stream_pipelines()) all.push_back(std::move(stream));
+  return all;
+}
+
+TEST(EveryPositionTest, ThereAreFiftyPipelinesAndThirtyStreams) {
   EXPECT_GE(pipelines().size(), 50U);
+  EXPECT_GE(stream_pipelines().size(), 30U);
+  for (const Pipeline& stream : stream_pipelines()) EXPECT_TRUE(stream.dataset.streamed());
 }
 
 TEST(EveryPositionTest, RestoreAtEveryPositionGivesTheRest) {
   const unsigned counts = std::getenv("PENSTOCK_LONG") != nullptr ? 4 : 2;
-  for (const Pipeline& pipeline : pipelines()) {
+  for (const Pipeline& pipeline : all_pipelines()) {
     SCOPED_TRACE(pipeline.dataset.describe());
     Loader whole(pipeline.dataset, with_threads(2));
     const Walk expected = walk(whole);
@@ -60,7 +70,7 @@ TEST(EveryPositionTest, RestoreAtEveryPositionGivesTheRest) {
 }
 
 TEST(EveryPositionTest, RestoringTwiceInARowIsTheSameAsOnce) {
-  for (const Pipeline& pipeline : pipelines()) {
+  for (const Pipeline& pipeline : all_pipelines()) {
     SCOPED_TRACE(pipeline.dataset.describe());
     Loader whole(pipeline.dataset, with_threads(1));
     const Walk expected = walk(whole);
@@ -83,8 +93,15 @@ TEST(EveryPositionTest, StatesAreUnderOneKilobyte) {
   }
 }
 
+TEST(EveryPositionTest, StatesOfStreamsAreUnder64Kilobytes) {
+  for (const Pipeline& pipeline : stream_pipelines()) {
+    Loader loader(pipeline.dataset, with_threads(0));
+    for (const State& state : walk(loader).before) EXPECT_LE(state.to_json().size(), 64U * 1024);
+  }
+}
+
 TEST(EveryPositionTest, ReplayAndRunBlockGiveTheBytesOfTheStep) {
-  for (const Pipeline& pipeline : pipelines()) {
+  for (const Pipeline& pipeline : all_pipelines()) {
     SCOPED_TRACE(pipeline.dataset.describe());
     Loader loader(pipeline.dataset, {.threads = 2});
     Iterator again = Loader(pipeline.dataset, {.threads = 0}).iterate();

@@ -90,6 +90,7 @@ inline std::vector<Pipeline> pipelines() {
   add(numbers(13).batch(4).unbatch().shuffle().batch(3));
   add(numbers(13).batch(4, {.drop_remainder = true}).unbatch().batch(5));
   add(numbers(13).map(cast(Dtype::f32)).batch(4));
+  add(numbers(17).shuffle({.seed = 3, .window = 5}).repeat(2).batch(4));
   // One verb each after batch, and several.
   add(numbers(13).shuffle().batch(4).repeat(2));
   add(numbers(13).shuffle().batch(4, {.tail = Tail::drop}).repeat(3));

@@ -229,8 +229,11 @@ class Iterator::Impl {
     }
     last_trace_run_ = run_->trace_run();
     mold_ = run_->mold();
-    if (streamed()) stream_ = run_->stream_place();
-    stream_.next.clear();
+    // As long as nothing was delivered, what a state promised is still to come.
+    if (StreamPlace reached = run_->stream_place(); reached.anchor != stream_.anchor) {
+      stream_ = std::move(reached);
+      stream_.next.clear();
+    }
     run_->stop(pool_.get());
     run_.reset();
   }
@@ -327,7 +330,6 @@ void Iterator::Impl::start_run() {
 namespace {
 
 State::Stream stream_state(const StreamPlace& place) {
-  constexpr std::size_t kBytesMax = 64 * 1024;
   State::Stream stream;
   if (place.anchor) {
     stream.numbers = place.anchor->numbers;
@@ -335,13 +337,17 @@ State::Stream stream_state(const StreamPlace& place) {
   }
   stream.next = place.next;
   stream.batch = place.batch;
-  std::size_t bytes = stream.numbers.size() * sizeof(std::uint64_t);
-  for (const std::string& text : stream.texts) bytes += text.size();
-  if (bytes > kBytesMax)
+  return stream;
+}
+
+/// A state of a stream is small as well: it is saved often, on every rank.
+void check_size(const State& state) {
+  constexpr std::size_t kBytesMax = 64 * 1024;
+  if (!state.stream) return;
+  if (const std::size_t bytes = state.to_json().size(); bytes > kBytesMax)
     throw StateError(fmt::format("where the stream is takes {} bytes, a state holds {} at most",
                                  bytes, kBytesMax),
                      {}, "let save() return less: a position, not the data");
-  return stream;
 }
 
 }  // namespace
@@ -374,6 +380,7 @@ State Iterator::Impl::state() {
   if (wants_drawn_seed(*plan_.dataset().node())) state.drawn_seed = plan_.data()->drawn_seed;
   state.digests = plan_.digests();
   state.order = order_parts(*plan_.dataset().node(), plan_.data()->options.tail);
+  check_size(state);
   return state;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/digest.h"
 #include "base/json.h"
 #include "graph/tail.h"
@@ -75,22 +77,26 @@ std::vector<State::Size> sizes_in(const Json& fields) {
   return sizes;
 }
 
-/// A cursor is a user's bytes, which need not be text.
-std::string hex_of(const std::string& bytes) {
-  std::string hex;
+/// A cursor is a user's bytes, which need not be text: as it is after a "t", or in hexadecimal
+/// after an "x".
+std::string cursor_text(const std::string& bytes) {
+  const auto plain = [](char c) { return c >= ' ' && c <= '~'; };
+  if (std::ranges::all_of(bytes, plain)) return "t" + bytes;
+  std::string hex = "x";
   for (const char byte : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return hex;
 }
 
-std::string bytes_of(const std::string& hex) {
+std::string cursor_bytes(const std::string& hex) {
   const auto value = [](char digit) {
     if (digit >= '0' && digit <= '9') return digit - '0';
     if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
     garbled("a cursor is not in hexadecimal");
   };
-  if (hex.size() % 2 != 0) garbled("a cursor is cut short");
+  if (hex.starts_with("t")) return hex.substr(1);
+  if (hex.size() % 2 != 1 || hex[0] != 'x') garbled("a cursor is cut short");
   std::string bytes;
-  for (std::size_t i = 0; i < hex.size(); i += 2)
+  for (std::size_t i = 1; i < hex.size(); i += 2)
     bytes += static_cast<char>(value(hex[i]) * 16 + value(hex[i + 1]));
   return bytes;
 }
@@ -99,7 +105,7 @@ State::Stream stream_in(const Json& fields) {
   State::Stream stream;
   stream.numbers = field<std::vector<std::uint64_t>>(fields, "numbers");
   for (const std::string& text : field<std::vector<std::string>>(fields, "texts"))
-    stream.texts.push_back(bytes_of(text));
+    stream.texts.push_back(cursor_bytes(text));
   stream.next = field<std::string>(fields, "next");
   stream.batch = number(fields, "batch");
   return stream;
@@ -129,7 +135,7 @@ std::string State::to_json() const {
   if (drawn_seed) fields["seed"] = *drawn_seed;
   if (stream) {
     Json texts = Json::array();
-    for (const std::string& text : stream->texts) texts.push_back(hex_of(text));
+    for (const std::string& text : stream->texts) texts.push_back(cursor_text(text));
     fields["stream"] = {{"numbers", stream->numbers},
                         {"texts", texts},
                         {"next", stream->next},

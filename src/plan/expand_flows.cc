@@ -161,6 +161,7 @@ class ExpandCursor final : public Cursor {
     FlowPtr flow;
     CursorPtr cursor;  // null while the slot is empty
     std::uint64_t index = 0;
+    std::uint64_t element_id = 0;
     Anchor before;                    // where the input was before its element
     std::unique_ptr<RowBuffer> rows;  // pulled, not given out
     std::size_t ready = 0;
@@ -208,6 +209,14 @@ class ExpandCursor final : public Cursor {
     return {};
   }
 
+  void close(Slot& slot) {
+    // Closing may take its time, and what has a name of its own goes away.
+    trace::doing(flow_.expansion_.title, slot.element_id, 1);
+    slot.cursor.reset();
+    slot = Slot{};
+    --open_;
+  }
+
   /// Up to the rest of the slot's block, from rows that were pulled some at a time.
   Result<std::size_t> take_block(Slot& slot, const BlockView& out, std::size_t made,
                                  Pulling& pulling) {
@@ -228,8 +237,7 @@ class ExpandCursor final : public Cursor {
       taken_ += rows;
     }
     if (rows < wanted && slot.ended) {
-      slot = Slot{};
-      --open_;
+      close(slot);
       advance();
     } else if (taken_ == block) {
       advance();
@@ -259,6 +267,7 @@ class ExpandCursor final : public Cursor {
     }
     slot.flow = std::move(flow);
     slot.index = index_ - 1;
+    slot.element_id = element.identity.sample_id[0];
     slot.cursor = slot.flow->open({turn_.pass, turn_.round * kEndlessRounds + slot.index});
     slot.before = std::move(before);
     slot.rows = std::make_unique<RowBuffer>(flow_.spec());

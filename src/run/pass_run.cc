@@ -50,7 +50,8 @@ PassRun::PassRun(std::shared_ptr<const PlanData> plan, Mold mold, RunStart start
       gang_(
           settings.threads,
           [this] {
-            if (pool_ != nullptr) pool_->wake();
+            Lock lock(mutex_);
+            if (pool_ != nullptr && !stopped_) pool_->wake();
           },
           clock_),
       pulled_position_(start_.stream.position),
@@ -332,13 +333,17 @@ bool PassRun::begin_task(Task& task) {
   return true;
 }
 
+void PassRun::wake_if_starved() {
+  if (pool_ != nullptr && !stopped_ && starved_.exchange(false)) pool_->wake();
+}
+
 void PassRun::end_task(Task& task, std::uint64_t rows) {
   Lock lock(mutex_);
   std::erase(tasks_, &task);
   if (task.kind == Task::Kind::pull || task.kind == Task::Kind::learn) {
     alone_ = false;
     // What was pulled, or can be opened now, is work for the others.
-    if (pool_ != nullptr && starved_.exchange(false)) pool_->wake();
+    wake_if_starved();
     if (consumer_waits_) head_ready_.notify_one();
     return;
   }
@@ -393,12 +398,13 @@ std::string PassRun::doing(const Task& task) const {
   const std::uint64_t samples = task.activity.samples.load(std::memory_order_relaxed);
   const double seconds = std::chrono::duration<double>(clock_.now() - task.began).count();
   const std::uint64_t sample = task.activity.first_sample.load(std::memory_order_relaxed);
+  const std::string more = samples > 1 ? fmt::format(" and {} more", samples - 1) : "";
   if (task.kind == Task::Kind::pull)
-    return fmt::format("{}, at element {} (pulling step {}) for {:.1f} s",
-                       op == nullptr ? "the stream" : *op, sample, task.first_step, seconds);
+    return fmt::format("{}, at element {}{} (pulling step {}) for {:.1f} s",
+                       op == nullptr ? "the stream" : *op, sample, more, task.first_step, seconds);
   if (task.kind != Task::Kind::rows)
     return fmt::format(
-        "{}, at sample {} ({} step {}) for {:.1f} s", op == nullptr ? "an op" : *op, sample,
+        "{}, at sample {}{} ({} step {}) for {:.1f} s", op == nullptr ? "an op" : *op, sample, more,
         task.kind == Task::Kind::learn ? "the first sample shows the fields;" : "helping to pull",
         task.first_step, seconds);
   const std::string place = fmt::format("step {}, share {}, from row {}", task.first_step,
@@ -410,8 +416,7 @@ std::string PassRun::doing(const Task& task) const {
   const Chain& chain = plan_->program.chains[task.pieces.front().step->place.leaf];
   const SampleKey key = chain.samples->ids().key(sample);
   return fmt::format("{} with sample {} of source {}{} ({}) for {:.1f} s", *op, key.number,
-                     key.source, samples > 1 ? fmt::format(" and {} more", samples - 1) : "", place,
-                     seconds);
+                     key.source, more, place, seconds);
 }
 
 std::string PassRun::stall_text(Nanoseconds waited) const {
@@ -475,6 +480,7 @@ bool PassRun::await(Known known) {
       }
       // A task tells us at its end, which saves a wake-up for each small step; but a step that is
       // complete must not wait for the slow sample that came after it, so we look ourselves too.
+      if (stream_) wake_if_starved();
       consumer_waits_ = true;
       head_ready_.wait_for(mutex_, look_again);
       consumer_waits_ = false;

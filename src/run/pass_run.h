@@ -114,6 +114,9 @@ class PassRun final : public Work {
   bool begin_task(Task& task);
   bool choose_task(Task& task) PENSTOCK_REQUIRES(mutex_);
   void end_task(Task& task, std::uint64_t rows);
+  /// For threads that sleep. Not once it is stopped: a thread that was abandoned then comes back
+  /// when the pool may be gone.
+  void wake_if_starved() PENSTOCK_REQUIRES(mutex_);
   std::uint64_t compute_pieces(Task& task);
   bool claim(std::vector<Piece>& pieces) PENSTOCK_REQUIRES(mutex_);
   bool open_step() PENSTOCK_REQUIRES(mutex_);

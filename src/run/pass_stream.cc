@@ -47,7 +47,10 @@ std::uint64_t PassRun::pull_steps(Task& task) {
     if (failed || learned(*waiting_.back())) rows += publish_waiting();
     Lock lock(mutex_);
     ended_ = failed;
-    const bool enough = clock_.now() - task.began >= kLongEnough || settings_.threads == 0;
+    // Who sleeps may be needed at once: the next element may take as long as it likes.
+    if (consumer_waits_) wake_if_starved();
+    // One thread has nobody else to compute what it pulled.
+    const bool enough = clock_.now() - task.began >= kLongEnough || settings_.threads < 2;
     if (enough || !may_pull()) return rows;
   }
 }

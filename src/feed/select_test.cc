@@ -1,0 +1,285 @@
+// Choosing samples of indexed data: select, split, resolve.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include "base/mix.h"
+#include "penstock/penstock.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Numbers = std::vector<std::uint64_t>;
+
+const auto kEven = [](std::int64_t x) { return x % 2 == 0; };
+
+Numbers ids_of(const Dataset& dataset, std::uint64_t epoch = 0) {
+  Loader loader(dataset.batch(7), {.threads = 2});
+  loader.set_epoch(epoch);
+  Numbers ids;
+  while (auto batch = loader.next())
+    ids.insert(ids.end(), batch->sample_id().begin(), batch->sample_id().end());
+  return ids;
+}
+
+/// Data that says how often it was read.
+struct Read {
+  std::shared_ptr<std::atomic<int>> calls = std::make_shared<std::atomic<int>>(0);
+  [[nodiscard]] Dataset dataset(std::uint64_t size) const {
+    return Dataset::from_index(size, [calls = calls](std::uint64_t i) {
+      ++*calls;
+      return static_cast<std::int64_t>(i);
+    });
+  }
+};
+
+TEST(SelectTest, WhatPassesStaysIndexedWithItsId) {
+  const Dataset chosen = Dataset::range(10, 20).select(kEven);
+  EXPECT_FALSE(chosen.streamed());
+  EXPECT_TRUE(chosen.cardinality().is_unknown()) << "before it was looked at";
+  EXPECT_EQ(chosen.resolve().cardinality(), Cardinality::of(5));
+  EXPECT_THAT(ids_of(chosen), ElementsAre(0, 2, 4, 6, 8));
+  const Loader loader(chosen.batch(2));
+  EXPECT_EQ(loader.size(), 3U);
+}
+
+TEST(SelectTest, ItIsShuffledAndNumberedLikeAnyOther) {
+  const Dataset shuffled = Dataset::range(100).select(kEven).shuffle({.seed = 1});
+  const Numbers first = ids_of(shuffled, 0);
+  const Numbers second = ids_of(shuffled, 1);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(std::set(first.begin(), first.end()).size(), 50U);
+  EXPECT_EQ(std::set(first.begin(), first.end()), std::set(second.begin(), second.end()));
+  EXPECT_EQ(Dataset::range(100).select(kEven).sample(3).tensor().item<std::int64_t>(), 6);
+}
+
+TEST(SelectTest, ThePredicateRunsOnceForAllCopiesAndLoaders) {
+  std::atomic<int> calls{0};
+  const Dataset chosen = Dataset::range(3000).select([&calls](std::int64_t x) {
+    ++calls;
+    return x < 5;
+  });
+  EXPECT_EQ(calls, 0) << "not before somebody needs to know";
+  const Dataset copy = chosen;
+  EXPECT_EQ(ids_of(chosen).size(), 5U);
+  EXPECT_EQ(ids_of(copy.repeat(2)).size(), 10U);
+  EXPECT_EQ(ids_of(chosen.resolve().shuffle()).size(), 5U);
+  EXPECT_EQ(ids_of(Dataset::zip({chosen, copy.skip(1)})).size(), 4U);
+  EXPECT_EQ(calls, 3000);
+}
+
+TEST(SelectTest, AnySizeAndAnyShareAreFound) {
+  for (const std::int64_t size : {0, 1, 63, 64, 65, 1023, 1024, 1025, 5000}) {
+    EXPECT_EQ(ids_of(Dataset::range(size).select([](std::int64_t) { return true; })).size(),
+              static_cast<std::size_t>(size));
+    EXPECT_THAT(ids_of(Dataset::range(size).select([](std::int64_t) { return false; })), IsEmpty());
+  }
+}
+
+TEST(SelectTest, SelectsAndSplitsNest) {
+  const Dataset thirds =
+      Dataset::range(60).select(kEven).select([](std::int64_t x) { return x % 3 == 0; });
+  EXPECT_THAT(ids_of(thirds), ElementsAre(0, 6, 12, 18, 24, 30, 36, 42, 48, 54));
+  const auto [part, rest] = thirds.split(0.5, 1);
+  EXPECT_EQ(ids_of(part).size() + ids_of(rest).size(), 10U);
+  EXPECT_EQ(ids_of(part.concatenate(rest)).size(), 10U);
+}
+
+TEST(SelectTest, ARandomPredicateDrawsTheSameEachTime) {
+  const auto drawn = [](std::uint64_t seed) {
+    return ids_of(
+        Dataset::range(200)
+            .map([](std::int64_t x, Rng& rng) {
+              return x + static_cast<std::int64_t>(rng.integer(2));
+            })
+            .select([](std::int64_t, Rng& rng) { return rng.integer(2) == 0; }, {.seed = seed}));
+  };
+  EXPECT_EQ(drawn(1), drawn(1));
+  EXPECT_NE(drawn(1), drawn(2));
+}
+
+TEST(SelectTest, OrdersAndSizesThatVaryAreRefused) {
+  const auto refused = [](const std::function<void()>& make, const std::string& says) {
+    try {
+      make();
+      FAIL() << "not refused: " << says;
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(says));
+    }
+  };
+  const Dataset plain = Dataset::range(9);
+  for (const bool split : {false, true}) {
+    const std::string word = split ? "split" : "select";
+    const auto add = [split](const Dataset& in) {
+      if (split) return in.split(0.5).first;
+      return in.select([](const Sample&) { return true; });
+    };
+    refused([&] { add(plain.shuffle()); }, word + ": after shuffle");
+    refused([&] { add(plain.shuffle().take(3)); }, word + ": after shuffle");
+    refused([&] { add(plain.shuffle({.window = 3})); }, word + ": after shuffle");
+    refused([&] { add(plain.shuffle({.seed = Seed::random(), .reshuffle_each_epoch = false})); },
+            word + ": after shuffle");
+    refused([&] { add(plain.repeat()); }, word + ": an endless dataset");
+    refused([&] { add(plain.filter(kEven)); }, word + ": a stream");
+    refused([&] { add(plain.batch(2)); }, word + ":");
+    EXPECT_NO_THROW(ids_of(add(plain.shuffle({.reshuffle_each_epoch = false}).repeat(2))));
+  }
+  refused([&] { (void)plain.split(1.5); }, "split: a fraction");
+  refused([&] { (void)plain.split(-0.1); }, "split: a fraction");
+  refused([&] { (void)plain.select([](float x) { return x > 0; }); }, "f32");
+}
+
+TEST(SelectTest, APredicateThatThrowsNamesItsSample) {
+  const Dataset chosen = Dataset::range(5000).select(
+      [](std::int64_t x) {
+        if (x % 1700 == 1699) throw std::runtime_error("undecided");
+        return true;
+      },
+      {.name = "judge"});
+  for (int tries = 0; tries < 2; ++tries) {
+    try {
+      const Loader loader(chosen.batch(2));
+      FAIL() << "no error";
+    } catch (const SampleError& error) {
+      EXPECT_EQ(error.where().sample, (SampleKey{0, 1699})) << "the first of three";
+      EXPECT_THAT(error.where().op, HasSubstr("select"));
+      EXPECT_THAT(error.where().op, HasSubstr("judge"));
+      EXPECT_THAT(error.what(), HasSubstr("undecided"));
+      EXPECT_THROW(std::rethrow_exception(error.cause()), std::runtime_error);
+    }
+  }
+}
+
+TEST(SelectTest, APredicateThatThrewIsAskedAgain) {
+  std::atomic<bool> broken{true};
+  const Dataset chosen = Dataset::range(9).select([&broken](std::int64_t x) {
+    if (broken) throw std::runtime_error("not yet");
+    return x > 6;
+  });
+  EXPECT_THROW(ids_of(chosen), SampleError);
+  broken = false;
+  EXPECT_THAT(ids_of(chosen), ElementsAre(7, 8));
+}
+
+TEST(SelectTest, DataThatCannotBeReadNamesItsSample) {
+  const Dataset chosen = Dataset::from_index(9, [](std::uint64_t i) {
+                           if (i == 4) throw std::runtime_error("torn page");
+                           return static_cast<std::int64_t>(i);
+                         }).select(kEven);
+  try {
+    ids_of(chosen);
+    FAIL();
+  } catch (const SampleError& error) {
+    EXPECT_EQ(error.where().sample, (SampleKey{0, 4}));
+  }
+}
+
+TEST(SelectTest, PlansWantItResolved) {
+  const Dataset chosen = Dataset::range(9).select(kEven).batch(2);
+  EXPECT_THROW(Plan{chosen}, ConfigError);
+  EXPECT_EQ(Plan(chosen.resolve()).steps(), Cardinality::of(3));
+}
+
+TEST(SelectTest, EveryVerbAroundItIsKeptWhenItIsResolved) {
+  const Dataset base = Dataset::range(40).select(kEven);
+  const auto kept = [](const Dataset& dataset) {
+    Loader whole(dataset.batch(3), {.threads = 2});
+    std::size_t rows = 0;
+    while (auto batch = whole.next()) rows += batch->rows();
+    return rows;
+  };
+  EXPECT_EQ(kept(base.take(7)), 7U);
+  EXPECT_EQ(kept(base.skip(7)), 13U);
+  EXPECT_EQ(kept(base.skip(-1)), 0U);
+  EXPECT_EQ(kept(base.shard(3, 0)), 7U);
+  EXPECT_EQ(kept(base.repeat(3)), 60U);
+  EXPECT_EQ(kept(base.enumerate()), 20U);
+  EXPECT_EQ(kept(base.cache()), 20U);
+  EXPECT_EQ(kept(base.prefetch({.steps = 2}).with_options({.name = "n"})), 20U);
+  EXPECT_EQ(kept(base.shuffle({.window = 6})), 20U);
+  EXPECT_EQ(kept(base.map(cast(Dtype::f32))), 20U);
+  EXPECT_EQ(kept(base.filter([](std::int64_t x) { return x < 10; })), 5U);
+  EXPECT_EQ(kept(base.filter([](std::int64_t x) { return x < 10; }, {.mask = true})), 20U);
+  EXPECT_EQ(kept(base.take_while([](std::int64_t x) { return x < 10; })), 5U);
+  EXPECT_EQ(kept(base.flat_map([](std::int64_t) { return Dataset::range(2); })), 40U);
+  EXPECT_EQ(kept(base.batch(4).unbatch()), 20U);
+  EXPECT_EQ(kept(base.batch(3, {.tail = Tail::drop}).unbatch()), 18U);
+  EXPECT_EQ(kept(Dataset::zip({base, Dataset::range(9)})), 9U);
+  EXPECT_EQ(kept(base.concatenate(Dataset::range(2))), 22U);
+}
+
+TEST(SelectTest, AStateFitsTheSameSelectOnly) {
+  const auto chosen = [](const std::string& name) {
+    return Dataset::range(20).select(kEven, {.name = name}).batch(3);
+  };
+  Loader first(chosen("a"), {.threads = 1});
+  first.next();
+  Loader same(chosen("a"), {.threads = 2});
+  same.restore(State::parse(first.state().to_json()));
+  EXPECT_EQ(same.next()->step(), 1U);
+  Loader other(Dataset::range(20).batch(3));
+  EXPECT_THROW(other.restore(first.state()), StateError);
+}
+
+TEST(SplitTest, PartsAreDisjointAndComplete) {
+  for (const double fraction : {0.0, 0.1, 0.5, 0.9, 1.0}) {
+    const auto [part, rest] = Dataset::range(2000).split(fraction, 7);
+    const Numbers a = ids_of(part);
+    const Numbers b = ids_of(rest);
+    std::set<std::uint64_t> all(a.begin(), a.end());
+    all.insert(b.begin(), b.end());
+    EXPECT_EQ(a.size() + b.size(), 2000U);
+    EXPECT_EQ(all.size(), 2000U);
+    EXPECT_NEAR(static_cast<double>(a.size()), 2000 * fraction, 100);
+    EXPECT_TRUE(std::ranges::is_sorted(a));
+  }
+}
+
+TEST(SplitTest, WhichPartDependsOnKeyAndSeedAlone) {
+  const Numbers part = ids_of(Dataset::range(500).split(0.3, 7).first);
+  Numbers expected;
+  for (std::uint64_t number = 0; number < 500; ++number)
+    if (static_cast<double>(combine(combine(mix(7), 0), number) >> 11) * 0x1.0p-53 < 0.3)
+      expected.push_back(number);
+  EXPECT_EQ(part, expected);
+  EXPECT_NE(part, ids_of(Dataset::range(500).split(0.3, 8).first));
+  // More data, another order and other values leave each sample where it was.
+  Numbers of_more = ids_of(Dataset::range(900).split(0.3, 7).first);
+  std::erase_if(of_more, [](std::uint64_t id) { return id >= 500; });
+  EXPECT_EQ(of_more, part);
+  Numbers shuffled =
+      ids_of(Dataset::range(500).shuffle({.reshuffle_each_epoch = false}).split(0.3, 7).first);
+  std::ranges::sort(shuffled);
+  EXPECT_EQ(shuffled, part);
+  EXPECT_EQ(ids_of(Dataset::range(500).map(cast(Dtype::f32)).split(0.3, 7).first), part);
+}
+
+TEST(SplitTest, NoDataIsRead) {
+  const Read read;
+  const auto [part, rest] = read.dataset(1000).split(0.5);
+  const std::uint64_t size = part.resolve().cardinality().count();
+  EXPECT_EQ(rest.resolve().cardinality().count(), 1000 - size);
+  EXPECT_EQ(*read.calls, 0);
+  EXPECT_EQ(ids_of(part).size(), size);
+  EXPECT_EQ(*read.calls, static_cast<int>(size)) << "only what is delivered";
+}
+
+TEST(SplitTest, CopiesOfASampleStandOnOneSide) {
+  const auto [part, rest] = Dataset::range(100).repeat(3).split(0.5, 2);
+  const Numbers a = ids_of(part);
+  const Numbers b = ids_of(rest);
+  EXPECT_EQ(a.size() + b.size(), 300U);
+  for (const std::uint64_t id : a) EXPECT_FALSE(std::ranges::count(b, id) > 0) << id;
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,202 @@
+#include "run/gang.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include "base/thread.h"
+
+namespace penstock {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Threads that help whenever they are called, until they are let go.
+class Helpers {
+ public:
+  explicit Helpers(int count) {
+    for (int i = 0; i < count; ++i) threads_.emplace_back("helper", [this] { serve(); });
+  }
+  ~Helpers() {
+    {
+      Lock lock(mutex_);
+      over_ = true;
+      called_.notify_all();
+    }
+    threads_.clear();
+  }
+  void call(PoolGang& gang) {
+    Lock lock(mutex_);
+    gang_ = &gang;
+    ++calls_;
+    called_.notify_all();
+  }
+  int calls() {
+    Lock lock(mutex_);
+    return calls_;
+  }
+
+ private:
+  void serve() {
+    Scratch scratch;
+    int served = 0;
+    while (true) {
+      PoolGang* gang = nullptr;
+      {
+        Lock lock(mutex_);
+        while (calls_ == served && !over_) called_.wait(mutex_);
+        if (over_) return;
+        served = calls_;
+        gang = gang_;
+      }
+      gang->help(scratch);
+    }
+  }
+
+  Mutex mutex_;
+  Condition called_;
+  PoolGang* gang_ PENSTOCK_GUARDED_BY(mutex_) = nullptr;
+  int calls_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  bool over_ PENSTOCK_GUARDED_BY(mutex_) = false;
+  std::vector<Thread> threads_;
+};
+
+/// A body for which each row is costly by the clock, so that the gang shares it out.
+Gang::Body costly(VirtualClock& clock, std::vector<std::atomic<int>>& times) {
+  return [&](std::size_t first, std::size_t rows, Scratch&) {
+    for (std::size_t row = first; row < first + rows; ++row) {
+      if (row == 0) clock.advance(milliseconds(1));
+      ++times[row];
+    }
+  };
+}
+
+TEST(GangTest, EveryRowIsRunOnceWhoeverHelps) {
+  for (const int threads : {0, 1, 3}) {
+    VirtualClock clock;
+    Helpers helpers(threads);
+    PoolGang* self = nullptr;
+    PoolGang gang(4, [&] { helpers.call(*self); }, clock);
+    self = &gang;
+    Scratch scratch;
+    for (const std::size_t rows : {0U, 1U, 2U, 3U, 17U, 500U}) {
+      std::vector<std::atomic<int>> times(rows);
+      gang.run(rows, scratch, costly(clock, times));
+      EXPECT_TRUE(std::ranges::all_of(times, [](const auto& count) { return count == 1; }));
+      EXPECT_FALSE(gang.wants_help());
+    }
+    EXPECT_EQ(helpers.calls(), 4) << "for 2 rows and more";
+  }
+}
+
+TEST(GangTest, CheapRowsStayWithTheThreadThatAsks) {
+  VirtualClock clock;
+  int calls = 0;
+  PoolGang gang(4, [&] { ++calls; }, clock);
+  Scratch scratch;
+  std::vector<std::pair<std::size_t, std::size_t>> parts;
+  gang.run(1000, scratch,
+           [&](std::size_t first, std::size_t rows, Scratch&) { parts.emplace_back(first, rows); });
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(parts, (std::vector<std::pair<std::size_t, std::size_t>>{{0, 1}, {1, 999}}));
+}
+
+TEST(GangTest, OneThreadAsksNobody) {
+  VirtualClock clock;
+  int calls = 0;
+  PoolGang gang(1, [&] { ++calls; }, clock);
+  Scratch scratch;
+  std::vector<std::atomic<int>> times(10);
+  gang.run(10, scratch, costly(clock, times));
+  EXPECT_EQ(calls, 0);
+}
+
+TEST(GangTest, TwoThreadsAreInsideAtOnce) {
+  VirtualClock clock;
+  Helpers helpers(1);
+  PoolGang* self = nullptr;
+  PoolGang gang(2, [&] { helpers.call(*self); }, clock);
+  self = &gang;
+  Scratch scratch;
+  Mutex mutex;
+  Condition changed;
+  int inside = 0;
+  // The two rows after the first wait for each other: alone nobody would come out.
+  gang.run(3, scratch, [&](std::size_t first, std::size_t, Scratch&) {
+    if (first == 0) return clock.advance(milliseconds(1));
+    Lock lock(mutex);
+    ++inside;
+    changed.notify_all();
+    while (inside < 2) changed.wait(mutex);
+  });
+  EXPECT_EQ(inside, 2);
+}
+
+TEST(GangTest, WhatABodyThrowsReachesTheOneWhoAskedAndTheGangGoesOn) {
+  for (const std::size_t bad : {0U, 1U, 50U, 99U}) {
+    VirtualClock clock;
+    Helpers helpers(3);
+    PoolGang* self = nullptr;
+    PoolGang gang(4, [&] { helpers.call(*self); }, clock);
+    self = &gang;
+    Scratch scratch;
+    std::atomic<int> inside{0};
+    EXPECT_THROW(gang.run(100, scratch,
+                          [&](std::size_t first, std::size_t, Scratch&) {
+                            ++inside;
+                            if (first == 0) clock.advance(milliseconds(1));
+                            --inside;
+                            if (first == bad) throw std::runtime_error("bad row");
+                          }),
+                 std::runtime_error);
+    EXPECT_EQ(inside, 0) << "nobody is inside a body that is gone";
+    EXPECT_FALSE(gang.wants_help());
+    std::vector<std::atomic<int>> times(20);
+    gang.run(20, scratch, costly(clock, times));
+    EXPECT_TRUE(std::ranges::all_of(times, [](const auto& count) { return count == 1; }));
+  }
+}
+
+TEST(GangTest, WhatAHelperThrowsReachesTheOneWhoAsked) {
+  VirtualClock clock;
+  Helpers helpers(1);
+  PoolGang* self = nullptr;
+  PoolGang gang(2, [&] { helpers.call(*self); }, clock);
+  self = &gang;
+  Scratch mine;
+  Mutex mutex;
+  Condition changed;
+  bool thrown = false;
+  EXPECT_THROW(gang.run(100, mine,
+                        [&](std::size_t first, std::size_t, Scratch& scratch) {
+                          if (first == 0) return clock.advance(milliseconds(1));
+                          Lock lock(mutex);
+                          if (&scratch != &mine) {
+                            thrown = true;
+                            changed.notify_all();
+                            throw std::runtime_error("of the helper");
+                          }
+                          while (!thrown) changed.wait(mutex);
+                        }),
+               std::runtime_error);
+}
+
+TEST(GangTest, HelpAfterTheEndIsNothing) {
+  VirtualClock clock;
+  int calls = 0;
+  PoolGang gang(2, [&] { ++calls; }, clock);
+  Scratch scratch;
+  gang.help(scratch);
+  std::vector<std::atomic<int>> times(5);
+  gang.run(5, scratch, costly(clock, times));
+  EXPECT_EQ(calls, 1);
+  gang.help(scratch);
+  EXPECT_TRUE(std::ranges::all_of(times, [](const auto& count) { return count == 1; }));
+}
+
+}  // namespace
+}  // namespace penstock
