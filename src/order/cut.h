@@ -2,8 +2,10 @@
 // The cut: one step's rows over R shares. Contiguous, sizes differ by at most one, larger first.
 // Under `pad` the samples are cut in the same way, and each share is then filled up to its slots.
 
+#include <algorithm>
 #include <cstdint>
 
+#include "base/fault.h"
 #include "order/steps.h"
 
 namespace penstock {
@@ -14,10 +16,12 @@ struct Cut {
   std::uint64_t padded_to = 0;  // slots of the step before they are cut; 0: none are empty
 
   [[nodiscard]] std::uint64_t first(std::uint64_t share) const {
+    if (PENSTOCK_OFF("cut.balanced")) return std::min(rows, share * ((rows + shares - 1) / shares));
     const std::uint64_t extra = rows % shares;
     return share * (rows / shares) + (share < extra ? share : extra);
   }
   [[nodiscard]] std::uint64_t size(std::uint64_t share) const {
+    if (PENSTOCK_OFF("cut.balanced")) return first(share + 1) - first(share);
     return rows / shares + (share < rows % shares ? 1 : 0);
   }
   /// Slots of each share, so that every one has the same shape in every step; 0 where none is

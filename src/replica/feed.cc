@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/fault.h"
+
 namespace penstock {
 namespace {
 
@@ -75,7 +77,7 @@ void Feed::Impl::end_epoch() {
 std::optional<std::vector<Batch>> Feed::Impl::pull() {
   auto shares = loader_.next_step();
   if (shares) return shares;
-  if (std::exchange(pass_steps_, 0) < *steps_) return std::nullopt;
+  if (std::exchange(pass_steps_, 0) < *steps_ || PENSTOCK_OFF("feed.goes_on")) return std::nullopt;
   return loader_.next_step();
 }
 
@@ -94,7 +96,7 @@ std::optional<Step> Feed::Impl::next() {
   auto shares = pull();
   if (!shares) {
     end_epoch();
-    if (short_epoch_) return std::nullopt;
+    if (short_epoch_ || PENSTOCK_OFF("feed.short_epoch")) return std::nullopt;
     throw_too_few(got, *steps_);
   }
   const State::Epochs at{epoch_, epoch_steps_++};

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/fault.h"
 #include "penstock/error.h"
 #include "sample/batch_data.h"
 
@@ -98,7 +99,7 @@ std::span<const float> Batch::weight() const {
 }
 
 double Batch::loss_scale() const {
-  return data_->facts().loss_scale().value();
+  return PENSTOCK_OFF("batch.loss_scale") ? 1 : data_->facts().loss_scale().value();
 }
 
 }  // namespace penstock
