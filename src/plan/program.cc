@@ -63,7 +63,8 @@ class Compiler {
   [[nodiscard]] StepShuffle order_of(const ShuffleVerb& verb) const {
     const Seed& seed = verb.options.seed;
     const bool drawn = seed.drawn || PENSTOCK_OFF("shuffle.shared");
-    return {drawn ? options_.drawn_seed : seed.value, verb.options.reshuffle_each_epoch};
+    return {drawn ? options_.drawn_seed : seed.value,
+            verb.options.reshuffle_each_epoch && !PENSTOCK_OFF("shuffle.anew")};
   }
   StagePtr zip(const Node& node, std::uint64_t first_id);
   StagePtr unbatch(const Node& node, std::uint64_t first_id);

@@ -38,6 +38,7 @@ std::uint64_t Batch::valid_count() const {
   return data_->valid_count();
 }
 std::uint64_t Batch::global_valid() const {
+  if (PENSTOCK_OFF("batch.global_valid")) return data_->layout().rows_max * data_->facts().shares;
   return data_->facts().step_rows;
 }
 std::size_t Batch::bytes() const {

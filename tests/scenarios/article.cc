@@ -134,6 +134,7 @@ Fit fit(const Dataset& dataset, std::size_t replicas, const FitOptions& options)
   MirroredStrategy strategy(devices(replicas));
   Feed feed = strategy.distribute(dataset, options.distribute);
   Fit result;
+  result.weights = options.start;
   result.weights.resize(kFeatures);
   Optimizer optimizer(options.adamw);
   for (std::uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
@@ -155,7 +156,7 @@ Fit fit(const Dataset& dataset, std::size_t replicas, const FitOptions& options)
       losses += strategy.reduce(Reduce::mean, loss);
       ++steps;
       for (const std::int64_t id : ids_of(*step)) seen.push_back(id);
-      if (options.after_step) options.after_step(feed, result.weights);
+      if (options.after_step) options.after_step(feed, *step, result.weights);
     }
     result.steps.push_back(steps);
     result.losses.push_back(losses / static_cast<double>(steps));

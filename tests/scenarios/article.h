@@ -52,9 +52,10 @@ struct FitOptions {
   std::uint64_t epochs = 1;
   DistributeOptions distribute = {};
   bool adamw = false;  // moves the weights even where a gradient is zero
+  Weights start = {};  // zeros by default
   /// Called before each epoch and after each step.
   std::function<void(Feed&)> before_epoch = {};
-  std::function<void(Feed&, const Weights&)> after_step = {};
+  std::function<void(Feed&, const Step&, const Weights&)> after_step = {};
 };
 
 /// What a fit did. The loss of every sample is 1, so any other loss is a wrong weight.

@@ -57,8 +57,15 @@ TEST(Scenario, c_cache_partial) {
   Loader loader(counted(20, made).cache().take(8).batch(4));
   for (int pass = 0; pass < 3; ++pass) EXPECT_EQ(ids_of_epoch(loader), numbers(0, 8));
   EXPECT_EQ(made, 8) << "what was read is kept";
-  // Another reader that wants more computes the rest.
   EXPECT_TRUE(told.texts.empty());
+  // Another reader that wants more computes the rest.
+  std::atomic<int> again = 0;
+  const Dataset cached = counted(20, again).cache();
+  Loader some(cached.take(8).batch(4));
+  EXPECT_EQ(ids_of_epoch(some), numbers(0, 8));
+  Loader all(cached.batch(4));
+  EXPECT_EQ(ids_of_epoch(all), numbers(0, 20));
+  EXPECT_EQ(again, 20);
 }
 
 TEST(Scenario, c_cache_two_readers) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/scenarios/article.h"
 
 namespace penstock::scenario {
@@ -73,37 +75,37 @@ TEST(Scenario, d_resume_size) {
 TEST(Scenario, d_resume_fit) {
   // Four epochs of five steps; the run ends after step 3 of epoch 2.
   const Dataset dataset = Dataset::range(20).shuffle({.seed = 2}).batch(4);
-  struct Stop {};
-  std::string saved;
-  std::vector<std::int64_t> visits;
-  const auto until = [&](std::uint64_t steps) {
-    FitOptions options{.epochs = 4};
-    options.before_epoch = [&](Feed& feed) {
-      if (!saved.empty()) feed.restore(State::parse(std::exchange(saved, {})));
-    };
-    options.after_step = [&, done = std::uint64_t{0}](Feed& feed, const Weights&) mutable {
-      if (++done < steps) return;
-      saved = feed.state().to_json();
-      throw Stop();
-    };
-    return options;
-  };
   const Fit whole = fit(dataset, 2, {.epochs = 4});
-  // Before the stop: what the state says was seen.
-  EXPECT_THROW(fit(dataset, 2, until(8)), Stop);
-  const State state = State::parse(saved);
-  EXPECT_EQ(state.epoch, 1U);
-  EXPECT_EQ(state.step, 3U);
-  for (std::size_t i = 0; i < 32; ++i) visits.push_back(whole.ids[i / 20][i % 20]);
-  // After it, on other replicas.
-  FitOptions rest = until(UINT64_MAX);
+  struct Stop {};
+  std::string state;
+  Weights weights;
+  std::vector<std::int64_t> visits;
+  FitOptions first{.epochs = 4};
+  first.after_step = [&](Feed& feed, const Step& step, const Weights& now) {
+    for (const std::int64_t id : ids_of(step)) visits.push_back(id);
+    if (visits.size() < 32) return;
+    state = feed.state().to_json();
+    weights = now;
+    throw Stop();
+  };
+  EXPECT_THROW(fit(dataset, 2, first), Stop);
+  EXPECT_EQ(State::parse(state).epoch, 1U);
+  EXPECT_EQ(State::parse(state).step, 3U);
+
+  // On another number of replicas.
+  FitOptions rest;
   rest.epochs = 3;
+  rest.start = weights;
+  rest.before_epoch = [&](Feed& feed) {
+    if (!state.empty()) feed.restore(State::parse(std::exchange(state, {})));
+  };
   const Fit resumed = fit(dataset, 3, rest);
   EXPECT_THAT(resumed.steps, ElementsAre(2, 5, 5)) << "goes on at step 4 of epoch 2";
   for (const auto& ids : resumed.ids) visits.insert(visits.end(), ids.begin(), ids.end());
   std::vector<std::int64_t> right;
   for (const auto& ids : whole.ids) right.insert(right.end(), ids.begin(), ids.end());
   EXPECT_EQ(visits, right) << "80 visits, in the order of a run that never stopped";
+  expect_weights(resumed.weights, whole.weights, "as if it had never stopped");
 }
 
 }  // namespace
