@@ -106,8 +106,11 @@ std::optional<Step> Feed::Impl::next() {
 
 bool Feed::Impl::at_end() const {
   if (!steps_) return loader_.at_end();
-  const bool short_pass = plan().steps().is_counted() && plan().steps().count() < *steps_;
-  return epoch_steps_ == *steps_ || (short_pass && loader_.at_end());
+  if (epoch_steps_ == *steps_) return true;
+  // How long a pass over a stream is, only the pass itself tells.
+  const Cardinality pass = plan().steps();
+  const std::uint64_t pass_steps = pass.is_counted() ? pass.count() : pass_steps_;
+  return !pass.is_endless() && pass_steps < *steps_ && loader_.at_end();
 }
 
 std::uint64_t Feed::Impl::size() const {

@@ -113,6 +113,41 @@ TEST(FeedTest, StatesWithStepsPerEpochGoOnAtEveryPosition) {
     }
 }
 
+TEST(FeedTest, StatesOfAStreamWithStepsPerEpochGoOnAtEveryPosition) {
+  MirroredStrategy strategy(cpus(3));
+  const Dataset dataset = Dataset::range(23).filter([](std::int64_t) { return true; }).batch(3);
+  for (const bool restart : {false, true})
+    for (const std::uint64_t steps : {1U, 3U, 5U, 8U, 10U}) {  // a pass has 8
+      const DistributeOptions options{
+          .steps_per_epoch = steps, .restart = restart, .short_epoch = steps > 8};
+      Feed through = strategy.distribute(dataset, options);
+      for (std::uint64_t position = 0; position < 4 * steps; ++position) {
+        Feed resumed = strategy.distribute(dataset, options);
+        resumed.restore(State::parse(through.state().to_json()));
+        auto expected = through.next();
+        if (!expected) expected = through.next();
+        const auto got = resumed.next();
+        ASSERT_TRUE(got) << position << " of " << steps;
+        EXPECT_EQ(got->epoch(), expected->epoch()) << position << " of " << steps;
+        EXPECT_EQ(got->step(), expected->step()) << position << " of " << steps;
+        EXPECT_EQ(ids_of(*got), ids_of(*expected)) << position << " of " << steps;
+      }
+    }
+}
+
+TEST(FeedTest, TheEndOfADeclaredShortEpochOfAStreamIsKnown) {
+  MirroredStrategy strategy(cpus(2));
+  const Dataset dataset = Dataset::range(6).filter([](std::int64_t) { return true; }).batch(2);
+  Feed feed = strategy.distribute(dataset, {.steps_per_epoch = 5, .short_epoch = true});
+  for (int step = 0; step < 3; ++step) {
+    EXPECT_FALSE(feed.at_end());
+    ASSERT_TRUE(feed.next());
+  }
+  EXPECT_TRUE(feed.at_end());
+  EXPECT_FALSE(feed.next());
+  EXPECT_FALSE(feed.at_end());
+}
+
 TEST(FeedTest, ALoadersOwnStateIsCountedInEpochsOfOurs) {
   MirroredStrategy strategy(cpus(2));
   const Dataset dataset = Dataset::range(7).batch(1);
