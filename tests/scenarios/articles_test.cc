@@ -42,9 +42,13 @@ TEST(Scenario, a000_zero_padding) {
       }
     EXPECT_EQ(loss, 1.0);
   }
-  const Fit trained = fit(padded, 2);
-  EXPECT_EQ(trained.ids.front(), numbers(0, 14));
-  expect_weights(trained.weights, right, "padded by the policy");
+  for (const std::size_t replicas : kReplicas)
+    for (const Dataset& source : {Dataset::range(14), generator_of(14)}) {
+      const Fit trained = fit(source.batch(4, {.tail = Tail::pad}), replicas);
+      EXPECT_EQ(trained.ids.front(), numbers(0, 14));
+      EXPECT_THAT(trained.losses, Each(1.0));
+      expect_weights(trained.weights, right, "padded by the policy");
+    }
 
   // Zeros that the user adds are the user's samples.
   const Tensor zeros = Tensor::of(std::vector<std::int64_t>(4));
@@ -150,11 +154,12 @@ TEST(Scenario, a001_repeat_steps) {
 }
 
 TEST(Scenario, a001_take) {
-  for (const std::size_t replicas : kReplicas) {
-    const Fit trained = fit(Dataset::range(100).batch(16).take(5), replicas);
-    EXPECT_EQ(trained.steps.front(), 5U) << "global steps, whatever the replicas";
-    EXPECT_EQ(trained.ids.front(), numbers(0, 80));
-  }
+  for (const std::size_t replicas : kReplicas)
+    for (const Dataset& source : {Dataset::range(100), generator_of(100)}) {
+      const Fit trained = fit(source.batch(16).take(5), replicas, {.epochs = 2});
+      EXPECT_THAT(trained.steps, Each(5U)) << "global steps, whatever the replicas";
+      EXPECT_THAT(trained.ids, Each(numbers(0, 80)));
+    }
 }
 
 TEST(Scenario, a002_shard_by_replica) {

@@ -24,21 +24,24 @@ std::vector<std::int64_t> ids_of_epoch(Loader& loader) {
 }
 
 TEST(Scenario, c_shuffle_then_shard) {
-  for (const std::int64_t workers : {2, 4}) {
-    // Each worker builds its dataset by itself, and names no seed.
-    std::vector<Loader> loaders;
-    for (std::int64_t worker = 0; worker < workers; ++worker)
-      loaders.emplace_back(Dataset::range(64).shuffle().shard(workers, worker).batch(4));
-    std::vector<std::int64_t> first;
-    for (int epoch = 0; epoch < 3; ++epoch) {
-      std::vector<std::int64_t> ids;
-      for (Loader& loader : loaders)
-        for (const std::int64_t id : ids_of_epoch(loader)) ids.push_back(id);
-      EXPECT_EQ(sorted(ids), numbers(0, 64)) << "none missing, none twice";
-      EXPECT_THAT(ids, Ne(first)) << "another order each epoch";
-      first = ids;
+  // Each worker builds its dataset by itself, and names no seed.
+  const auto indexed = [] { return Dataset::range(64).shuffle(); };
+  const auto streamed = [] { return generator_of(64).shuffle({.window = 16}); };
+  for (const std::int64_t workers : {2, 4})
+    for (const std::function<Dataset()>& build : {std::function<Dataset()>(indexed), {streamed}}) {
+      std::vector<Loader> loaders;
+      for (std::int64_t worker = 0; worker < workers; ++worker)
+        loaders.emplace_back(build().shard(workers, worker).batch(4));
+      std::vector<std::int64_t> before;
+      for (int epoch = 0; epoch < 3; ++epoch) {
+        std::vector<std::int64_t> ids;
+        for (Loader& loader : loaders)
+          for (const std::int64_t id : ids_of_epoch(loader)) ids.push_back(id);
+        EXPECT_EQ(sorted(ids), numbers(0, 64)) << "none missing, none twice";
+        EXPECT_THAT(ids, Ne(before)) << "another order each epoch";
+        before = ids;
+      }
     }
-  }
 }
 
 /// Numbers whose making is counted.

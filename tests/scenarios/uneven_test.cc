@@ -76,23 +76,25 @@ TEST(Scenario, b_custom_global) {
 
 TEST(Scenario, b_10_batches_4_replicas) {
   MirroredStrategy strategy(devices(4));
-  // Ten batches of four, each for one replica.
-  Feed feed = strategy.distribute_from_function([](const InputContext& context) {
-    return Dataset::range(40).batch(static_cast<std::int64_t>(context.per_replica_batch(16)));
-  });
-  std::vector<std::vector<std::size_t>> rows;
-  std::vector<std::int64_t> ids;
-  while (auto step = feed.next()) {
-    rows.push_back(rows_of(*step));
-    for (const std::int64_t id : ids_of(*step)) ids.push_back(id);
-    // All replicas take the step.
-    const auto came = strategy.run(
-        [](Replica& replica, const Batch&) { return replica.all_reduce(Reduce::sum, 1.0); }, *step);
-    for (std::size_t r = 0; r < 4; ++r) EXPECT_EQ(came[r], 4.0);
+  for (const Dataset& source : {Dataset::range(40), generator_of(40)}) {
+    // Ten batches of four, each for one replica.
+    Feed feed = strategy.distribute_from_function([&](const InputContext& context) {
+      return source.batch(static_cast<std::int64_t>(context.per_replica_batch(16)));
+    });
+    std::vector<std::vector<std::size_t>> rows;
+    std::vector<std::int64_t> ids;
+    while (auto step = feed.next()) {
+      rows.push_back(rows_of(*step));
+      for (const std::int64_t id : ids_of(*step)) ids.push_back(id);
+      const auto came = strategy.run(
+          [](Replica& replica, const Batch&) { return replica.all_reduce(Reduce::sum, 1.0); },
+          *step);
+      for (std::size_t r = 0; r < 4; ++r) EXPECT_EQ(came[r], 4.0) << "all replicas, or none";
+    }
+    EXPECT_THAT(rows, ElementsAre(ElementsAre(4, 4, 4, 4), ElementsAre(4, 4, 4, 4),
+                                  ElementsAre(2, 2, 2, 2)));
+    EXPECT_EQ(ids, numbers(0, 40));
   }
-  EXPECT_THAT(
-      rows, ElementsAre(ElementsAre(4, 4, 4, 4), ElementsAre(4, 4, 4, 4), ElementsAre(2, 2, 2, 2)));
-  EXPECT_EQ(ids, numbers(0, 40));
 }
 
 TEST(Scenario, b_cut_rule) {
@@ -134,6 +136,8 @@ TEST(Scenario, b_drop_remainder) {
     lost.insert(missing);
   }
   EXPECT_EQ(lost.size(), 3U) << "another seven each time";
+  const Fit stream = fit(generator_of(103).batch(16, {.drop_remainder = true}), 3, {.epochs = 2});
+  EXPECT_THAT(stream.ids, Each(numbers(0, 96)));
 }
 
 TEST(Scenario, b_ghost_step) {
