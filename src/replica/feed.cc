@@ -55,7 +55,8 @@ void Feed::Impl::share_seed(Coordinator& coordinator) {
   loader_.restore(state);
 }
 
-Step Feed::Impl::step_of(std::vector<Batch> shares, const State::Epochs& at) const {
+Step Feed::Impl::step_of(std::vector<Batch> shares, const State::Epochs& at) {
+  ++loop_steps_;
   Step step;
   step.shares_ = std::move(shares);
   step.epoch_ = at.epoch;
@@ -156,6 +157,7 @@ void Feed::Impl::restore(const State& state) {
 
 void Feed::Impl::loop_began() {
   if (in_loop_) {
+    watch_.done(loop_steps_);
     if (steps_) {
       end_epoch();
     } else {
@@ -163,6 +165,7 @@ void Feed::Impl::loop_began() {
     }
   }
   in_loop_ = true;
+  loop_steps_ = 0;
 }
 
 Feed::Feed(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

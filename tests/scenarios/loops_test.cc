@@ -40,6 +40,17 @@ TEST(Scenario, a004_iterator_per_step) {
   }
   EXPECT_THAT(told.texts, ElementsAre(AllOf(HasSubstr("three iterators in a row gave one batch"),
                                             HasSubstr("keep one iterator"))));
+  // The same with a strategy.
+  MirroredStrategy strategy(devices(2));
+  Feed feed = strategy.distribute(Dataset::range(40).batch(4));
+  for (int step = 0; step < 15; ++step) {
+    for (const Step& first : feed) {
+      EXPECT_EQ(ids_of(first), numbers(0, 4));
+      break;
+    }
+    EXPECT_EQ(told.texts.size(), step < 3 ? 1U : 2U) << "told when the fourth loop begins";
+  }
+  EXPECT_EQ(told.texts.front(), told.texts.back());
   // What the warning says to do.
   Iterator kept = loader.iterate();
   std::vector<std::int64_t> ids;
