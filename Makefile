@@ -12,8 +12,8 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 help:  ## this menu
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-.PHONY: help setup demo test check build asan tsan processes property long mutants fuzz check-limits bench lint \
-        tidy format docs clean
+.PHONY: help setup demo test check build asan tsan processes property long scenarios scenarios-off \
+        mutants fuzz check-limits bench lint tidy format docs clean
 .NOTPARALLEL:
 
 setup:
@@ -55,6 +55,14 @@ long: check  ## the long versions: 100,000 cases of the property test, more thre
 	$(MAKE) property CASES=100000
 	PENSTOCK_LONG=1 ctest --preset dev -j 2
 	PENSTOCK_LONG=1 $(MAKE) processes
+
+scenarios: setup  ## the articles' programs, run; writes docs/scenarios.md
+	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet penstock_tests
+	python3 tools/scenarios.py
+
+scenarios-off: setup  ## each scenario with the promise behind it broken, which must make it fail
+	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet penstock_tests
+	python3 tools/scenarios.py --off
 
 mutants: setup  ## one-line bugs that the property test must name
 	python3 tests/mutants/run.py

@@ -52,6 +52,8 @@ check_clang_tidy() {
 check format check_format
 check tidy-self-test python3 tools/tidy.py --self-test
 check tidy python3 tools/tidy.py
+check scenarios-self-test python3 tools/scenarios.py --self-test
+check scenarios python3 tools/scenarios.py --check
 if [[ ${1:-} == full ]]; then
   check clang-tidy check_clang_tidy
 fi

@@ -18,6 +18,8 @@ struct Point {
 
 Mutex mutex;
 std::map<std::string, Point> points PENSTOCK_GUARDED_BY(mutex);
+std::string broken PENSTOCK_GUARDED_BY(mutex);
+std::atomic<bool> any_broken{false};
 std::atomic<std::uint64_t> yield_seed{0};
 std::atomic<std::uint64_t> yield_draws{0};
 
@@ -59,6 +61,18 @@ bool fires(const char* name) {
   Lock lock(mutex);
   Point& point = points[name];
   return ++point.hits == point.fire_at;
+}
+
+void switch_off(const std::string& name) {
+  Lock lock(mutex);
+  broken = name;
+  any_broken = !name.empty();
+}
+
+bool is_off(const char* name) {
+  if (!any_broken.load(std::memory_order_relaxed)) return false;
+  Lock lock(mutex);
+  return broken == name;
 }
 
 void set_yield_seed(std::uint64_t seed) {

@@ -1,6 +1,6 @@
 #pragma once
-// Named fault points and seeded yields of test builds (PENSTOCK_FAULTS). In other builds both
-// macros vanish.
+// Named fault points, promises that can be switched off and seeded yields of test builds
+// (PENSTOCK_FAULTS). In other builds the macros vanish.
 
 #include <cstdint>
 #include <map>
@@ -17,6 +17,11 @@ void disarm_all();
 std::map<std::string, std::uint64_t> hits();
 /// True when the point fires now.
 bool fires(const char* name);
+/// Breaks the promise `name` from now on, so that a test can be seen to fail without it; "" keeps
+/// all of them again.
+void switch_off(const std::string& name);
+/// True when the promise is broken. Costs one load while none is.
+bool is_off(const char* name);
 /// Yields at about one in four scheduling points, chosen by `seed`; 0 turns it off.
 void set_yield_seed(std::uint64_t seed);
 void maybe_yield();
@@ -25,9 +30,11 @@ void maybe_yield();
 
 #ifdef PENSTOCK_FAULTS
 #define PENSTOCK_FAULT(name) ::penstock::fault::fires(name)
+#define PENSTOCK_OFF(name) ::penstock::fault::is_off(name)
 #define PENSTOCK_SCHEDULE() ::penstock::fault::maybe_yield()
 #else
 #define PENSTOCK_FAULT(name) false
+#define PENSTOCK_OFF(name) false
 #define PENSTOCK_SCHEDULE() \
   do {                      \
   } while (false)

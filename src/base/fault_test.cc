@@ -29,6 +29,16 @@ TEST_F(FaultTest, AnArmedPointFiresOnceAtItsNthHitFromThen) {
   EXPECT_FALSE(fires("a"));
 }
 
+TEST_F(FaultTest, OnlyThePromiseThatWasSwitchedOffIsBroken) {
+  EXPECT_FALSE(is_off("a"));
+  switch_off("a");
+  EXPECT_TRUE(is_off("a"));
+  EXPECT_TRUE(is_off("a"));
+  EXPECT_FALSE(is_off("b"));
+  switch_off("");
+  EXPECT_FALSE(is_off("a"));
+}
+
 TEST_F(FaultTest, ZeroDisarmsAPoint) {
   arm("a", 1);
   arm("a", 0);

@@ -47,7 +47,7 @@ class Pool::Shared {
 std::shared_ptr<Pool> Pool::shared() {
   Lock lock(shared_mutex);
   std::shared_ptr<Pool> pool = shared_pool.lock();
-  if (!pool) {
+  if (!pool || PENSTOCK_OFF("pool.shared")) {
     pool = std::make_shared<Pool>(shared_threads == 0 ? usable_cores() : shared_threads);
     shared_pool = pool;
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/fault.h"
 #include "base/pool.h"
 #include "base/report.h"
 #include "feed/once.h"
@@ -96,6 +97,10 @@ class Iterator::Impl {
   std::optional<StepBatches> next() {
     std::optional<StepBatches> batches;
     if (streamed() || !at_end()) batches = attempt([this] { return run_->next(); });
+    // Without the promise the end is a step, the last one once more.
+    if (PENSTOCK_OFF("stream.end") && !batches && streamed() && step_ == run_->delivered())
+      return replay(step_++ - 1);
+    if (!batches && PENSTOCK_OFF("epoch.fresh")) return std::nullopt;
     if (!batches) {
       go_to(epoch_ + 1, 0, plan_.data()->geometry);
       return std::nullopt;
@@ -307,7 +312,7 @@ void Iterator::Impl::start_run() {
   if (options_.on_error == OnError::skip) settings.ledger = &ledger_;
   settings.lookahead_steps = lookahead_steps_;
   settings.lookahead_bytes = options_.lookahead_bytes.value_or(ByteBudget::process().limit());
-  if (options_.threads.value_or(1) > 0) {
+  if (options_.threads.value_or(1) > 0 && !PENSTOCK_OFF("run.ahead")) {
     if (!pool_) pool_ = Pool::shared();
     settings.threads = std::min(options_.threads.value_or(pool_->threads()), pool_->threads());
   }
@@ -403,6 +408,7 @@ void Iterator::Impl::restore(const State& state) {
     plan_ = Plan(plan_.dataset(), options);
   }
   const Geometry& fresh = plan_.data()->geometry;
+  if (PENSTOCK_OFF("state.position")) return go_to(state.epoch, 0, fresh);
   const auto refuse = [&](const std::string& why) {
     throw StateError(fmt::format("the state does not fit: {}", why), here());
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/fault.h"
 #include "graph/node.h"
 #include "graph/tail.h"
 
@@ -43,7 +44,8 @@ Steps walk(const Node& node, std::optional<Tail> tail, std::uint64_t drawn_seed,
 }  // namespace
 
 Groups groups_of(const BatchVerb& batch, const Cardinality& samples, std::optional<Tail> tail) {
-  const Tail policy = batch.tail.value_or(tail.value_or(Tail::short_));
+  const Tail unnamed = PENSTOCK_OFF("tail.short") ? Tail::drop : Tail::short_;
+  const Tail policy = batch.tail.value_or(tail.value_or(unnamed));
   return {samples.is_counted() ? samples.count() : kEndless, batch.size, rule_of(policy)};
 }
 

@@ -2,6 +2,7 @@
 // The cut: one step's rows over R shares. Contiguous, sizes differ by at most one, larger first.
 // Under `pad` the samples are cut in the same way, and each share is then filled up to its slots.
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/fault.h"
@@ -15,11 +16,13 @@ struct Cut {
   std::uint64_t padded_to = 0;  // slots of the step before they are cut; 0: none are empty
 
   [[nodiscard]] std::uint64_t first(std::uint64_t share) const {
+    if (PENSTOCK_OFF("cut.balanced")) return std::min(rows, share * ((rows + shares - 1) / shares));
     const std::uint64_t extra = rows % shares;
     const std::uint64_t before = share * (rows / shares) + (share < extra ? share : extra);
     return before > 0 && PENSTOCK_FAULT("cut.twice") ? before - 1 : before;
   }
   [[nodiscard]] std::uint64_t size(std::uint64_t share) const {
+    if (PENSTOCK_OFF("cut.balanced")) return first(share + 1) - first(share);
     return rows / shares + (share < rows % shares ? 1 : 0);
   }
   /// Slots of each share, so that every one has the same shape in every step; 0 where none is

@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "base/fault.h"
 #include "order/cut.h"
 #include "plan/check.h"
 #include "plan/plan_data.h"
@@ -59,7 +60,8 @@ Plan::Plan(const Dataset& dataset, const PlanOptions& options) {
     throw ConfigError("a plan needs to know how many samples a select() or split() found", {},
                       "plan dataset.resolve(); a Loader does that by itself");
   check_shares(options.shares);
-  const bool draw = wants_drawn_seed(*dataset.node()) && !options.drawn_seed;
+  const bool draw =
+      (wants_drawn_seed(*dataset.node()) || PENSTOCK_OFF("shuffle.shared")) && !options.drawn_seed;
   const std::uint64_t seed = draw ? draw_seed() : options.drawn_seed.value_or(0);
   data_ = std::make_shared<const PlanData>(dataset, options, seed);
   check_strict(*data_);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/fault.h"
 #include "graph/tail.h"
 #include "plan/flows.h"
 #include "plan/stages.h"
@@ -63,7 +64,9 @@ class Compiler {
  private:
   [[nodiscard]] StepShuffle order_of(const ShuffleVerb& verb) const {
     const Seed& seed = verb.options.seed;
-    return {seed.drawn ? options_.drawn_seed : seed.value, verb.options.reshuffle_each_epoch};
+    const bool drawn = seed.drawn || PENSTOCK_OFF("shuffle.shared");
+    return {drawn ? options_.drawn_seed : seed.value,
+            verb.options.reshuffle_each_epoch && !PENSTOCK_OFF("shuffle.anew")};
   }
   StagePtr zip(const Node& node, std::uint64_t first_id);
   StagePtr unbatch(const Node& node, std::uint64_t first_id);

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/fault.h"
 #include "plan/failures.h"
 #include "plan/stages.h"
 #include "sample/rows.h"
@@ -257,7 +258,8 @@ class CacheStage final : public Stage {
         kept.identity.occurrence[missing[i]] = identity.occurrence[i];
         continue;
       }
-      store_->put({positions + i, 1}, cut_rows(made.view(), i, 1, scratch));
+      if (!PENSTOCK_OFF("cache.keep"))
+        store_->put({positions + i, 1}, cut_rows(made.view(), i, 1, scratch));
       copy_rows(made.view(), i, kept, missing[i], 1);
     }
     for (Failure& failure : failures.take_rows(identity.failed)) {

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/fault.h"
+
 namespace penstock {
 namespace {
 
@@ -53,7 +55,8 @@ void Feed::Impl::share_seed(Coordinator& coordinator) {
   loader_.restore(state);
 }
 
-Step Feed::Impl::step_of(std::vector<Batch> shares, const State::Epochs& at) const {
+Step Feed::Impl::step_of(std::vector<Batch> shares, const State::Epochs& at) {
+  ++loop_steps_;
   Step step;
   step.shares_ = std::move(shares);
   step.epoch_ = at.epoch;
@@ -75,7 +78,7 @@ void Feed::Impl::end_epoch() {
 std::optional<std::vector<Batch>> Feed::Impl::pull() {
   auto shares = loader_.next_step();
   if (shares) return shares;
-  if (std::exchange(pass_steps_, 0) < *steps_) return std::nullopt;
+  if (std::exchange(pass_steps_, 0) < *steps_ || PENSTOCK_OFF("feed.goes_on")) return std::nullopt;
   return loader_.next_step();
 }
 
@@ -94,7 +97,7 @@ std::optional<Step> Feed::Impl::next() {
   auto shares = pull();
   if (!shares) {
     end_epoch();
-    if (short_epoch_) return std::nullopt;
+    if (short_epoch_ || PENSTOCK_OFF("feed.short_epoch")) return std::nullopt;
     throw_too_few(got, *steps_);
   }
   const State::Epochs at{epoch_, epoch_steps_++};
@@ -104,8 +107,11 @@ std::optional<Step> Feed::Impl::next() {
 
 bool Feed::Impl::at_end() const {
   if (!steps_) return loader_.at_end();
-  const bool short_pass = plan().steps().is_counted() && plan().steps().count() < *steps_;
-  return epoch_steps_ == *steps_ || (short_pass && loader_.at_end());
+  if (epoch_steps_ == *steps_) return true;
+  // How long a pass over a stream is, only the pass itself tells.
+  const Cardinality pass = plan().steps();
+  const std::uint64_t pass_steps = pass.is_counted() ? pass.count() : pass_steps_;
+  return !pass.is_endless() && pass_steps < *steps_ && loader_.at_end();
 }
 
 std::uint64_t Feed::Impl::size() const {
@@ -151,6 +157,7 @@ void Feed::Impl::restore(const State& state) {
 
 void Feed::Impl::loop_began() {
   if (in_loop_) {
+    watch_.done(loop_steps_);
     if (steps_) {
       end_epoch();
     } else {
@@ -158,6 +165,7 @@ void Feed::Impl::loop_began() {
     }
   }
   in_loop_ = true;
+  loop_steps_ = 0;
 }
 
 Feed::Feed(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

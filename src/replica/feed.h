@@ -1,5 +1,6 @@
 #pragma once
 
+#include "feed/one_batch.h"
 #include "penstock/strategy.h"
 #include "replica/core.h"
 
@@ -28,7 +29,7 @@ class Feed::Impl {
  private:
   [[nodiscard]] std::optional<std::vector<Batch>> pull();
   void end_epoch();
-  [[nodiscard]] Step step_of(std::vector<Batch> shares, const State::Epochs& at) const;
+  [[nodiscard]] Step step_of(std::vector<Batch> shares, const State::Epochs& at);
 
   Loader loader_;
   std::shared_ptr<StrategyCore> core_;
@@ -36,7 +37,9 @@ class Feed::Impl {
   std::optional<std::uint64_t> steps_;  // per epoch; none: an epoch is a pass
   bool restart_;
   bool short_epoch_;
+  OneBatchWatch watch_;
   bool in_loop_ = false;
+  std::uint64_t loop_steps_ = 0;  // given since a loop began
 
   // Used with steps_ only
   std::uint64_t epoch_ = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/fault.h"
 #include "penstock/strategy.h"
 
 namespace penstock::detail {
@@ -129,8 +130,8 @@ Tensor reduce_whole(Reduce op, std::span<const Part> parts, const Tensor& like) 
       sums.add(values);
     } else if (part.count > 0) {  // 0/0 of a share of padding is nobody's mean
       only = count == 0 ? &part : nullptr;
-      count += part.count;
-      if (part.is_sum) {
+      count += PENSTOCK_OFF("reduce.counts") ? 1 : part.count;
+      if (part.is_sum || PENSTOCK_OFF("reduce.counts")) {
         sums.add(values);
       } else {
         sums.add(values, static_cast<double>(part.count));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/fault.h"
 #include "base/report.h"
 #include "replica/core.h"
 
@@ -60,7 +61,7 @@ std::optional<std::string> Scope::try_leave() {
         "{}: left in another thread than the one that entered it, where it is still the current "
         "one -> leave it in the thread that entered it",
         name);
-  if (entry_ != open_scopes.back())
+  if (entry_ != open_scopes.back() && !PENSTOCK_OFF("scope.order"))
     return fmt::format(
         "{}: left out of order: the scope of {} was entered inside it and is still open -> leave "
         "the inner one first",

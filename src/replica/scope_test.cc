@@ -64,24 +64,6 @@ TEST_F(ScopeTest, AnErrorInsideComesOutAsItWas) {
   EXPECT_EQ(reports_, "");
 }
 
-TEST_F(ScopeTest, A000ScopeAnErrorComesOutAsItWasEvenWhenTheScopeIsLeftOutOfOrder) {
-  // "pop from empty list" elsewhere: the stack is not what it was when the scope was entered.
-  std::optional<Scope> escaped;
-  EXPECT_THAT(
-      [&] {
-        const Scope outer = two_.scope();
-        escaped.emplace(three_.scope());
-        throw std::runtime_error("REAL problem: file missing");
-      },
-      ThrowsMessage<std::runtime_error>("REAL problem: file missing"));
-  EXPECT_THAT(reports_, AllOf(HasSubstr("MirroredStrategy of 2 replicas: left out of order"),
-                              HasSubstr("MirroredStrategy of 3 replicas was entered inside it"),
-                              HasSubstr("leave the inner one first")));
-  EXPECT_EQ(Strategy::current(), &three_);
-  escaped.reset();
-  EXPECT_EQ(Strategy::current(), nullptr);
-}
-
 TEST_F(ScopeTest, LeavingInAnotherThreadIsItsOwnClearError) {
   auto scope = std::make_unique<Scope>(two_.scope());
   Thread other("other", [&] {

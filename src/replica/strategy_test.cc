@@ -100,32 +100,6 @@ TEST(StrategyTest, AnEmptyShareComputesNothingAndCountsAsZero) {
   EXPECT_THAT(strategy.gather(means), ElementsAre(10, 11));
 }
 
-TEST(StrategyTest, BCustomMeanDividesByTheTrueCount) {
-  // Every sample has a loss of 1: any other result is a wrong weight.
-  for (const std::size_t replicas : {1U, 2U, 3U, 4U}) {
-    std::vector<std::string> devices;
-    for (std::size_t r = 0; r < replicas; ++r) devices.push_back("cpu:" + std::to_string(r));
-    MirroredStrategy strategy(devices);
-    Feed feed = strategy.distribute(Dataset::range(97).batch(16));
-    while (auto step = feed.next()) {
-      const auto mean = strategy.run([](Replica&, const Batch&) { return 1.0; }, *step);
-      const auto counted = strategy.run(
-          [](Replica&, const Batch& share) {
-            return Counted<double>{static_cast<double>(share.rows()), share.valid_count()};
-          },
-          *step);
-      const auto each = strategy.run(
-          [](Replica&, const Batch& share) { return std::vector<float>(share.rows(), 1.0F); },
-          *step);
-      EXPECT_EQ(strategy.reduce(Reduce::mean, mean), 1.0);
-      EXPECT_EQ(strategy.reduce(Reduce::mean, counted), 1.0);
-      EXPECT_EQ(strategy.reduce(Reduce::mean, each, 0), 1.0F);
-      EXPECT_EQ(strategy.reduce(Reduce::sum, each, 0), static_cast<float>(step->valid_count()));
-      EXPECT_EQ(strategy.gather(each).size(), step->valid_count());
-    }
-  }
-}
-
 TEST(StrategyTest, AllKindsOfValuesMeet) {
   MirroredStrategy strategy({"cpu:0", "cpu:1"});
   Feed feed = strategy.distribute(Dataset::range(3).batch(3));  // shares of 2 and 1
@@ -152,17 +126,6 @@ TEST(StrategyTest, AllKindsOfValuesMeet) {
   EXPECT_EQ(strategy.reduce(Reduce::mean, ids), 1.0);
   EXPECT_EQ(strategy.reduce(Reduce::sum, PerReplica<double>({1.0, 2.0}, {3, 1})), 3.0);
   EXPECT_EQ(strategy.reduce(Reduce::mean, PerReplica<double>({1.0, 2.0}, {3, 1})), 1.25);
-}
-
-TEST(StrategyTest, A002ShardByReplicaIdsExistOnlyInsideRun) {
-  MirroredStrategy strategy({"cpu:0", "cpu:1"});
-  const Scope scope = strategy.scope();
-  EXPECT_THAT(
-      [&] {
-        (void)Dataset::range(20).shard(2, static_cast<std::int64_t>(Replica::current().id()));
-      },
-      ThrowsMessage<ConfigError>(
-          AllOf(HasSubstr("only inside strategy.run"), HasSubstr("strategy.distribute(dataset)"))));
 }
 
 TEST(StrategyTest, AStepOfAnotherStrategyIsRefused) {

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/fault.h"
 #include "penstock/error.h"
 #include "sample/batch_data.h"
 
@@ -37,6 +38,7 @@ std::uint64_t Batch::valid_count() const {
   return data_->valid_count();
 }
 std::uint64_t Batch::global_valid() const {
+  if (PENSTOCK_OFF("batch.global_valid")) return data_->layout().rows_max * data_->facts().shares;
   return data_->facts().step_rows;
 }
 std::size_t Batch::bytes() const {
@@ -98,7 +100,7 @@ std::span<const float> Batch::weight() const {
 }
 
 double Batch::loss_scale() const {
-  return data_->facts().loss_scale().value();
+  return PENSTOCK_OFF("batch.loss_scale") ? 1 : data_->facts().loss_scale().value();
 }
 
 }  // namespace penstock

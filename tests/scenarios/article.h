@@ -1,0 +1,90 @@
+#pragma once
+// What the articles' programs share: devices, data whose samples carry their number, a tiny linear
+// model in double, and fit as a loop over strategy.run.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/report.h"
+#include "penstock/penstock.h"
+
+namespace penstock::scenario {
+
+/// "cpu:0", "cpu:1", ...
+std::vector<std::string> devices(std::size_t count);
+inline constexpr std::size_t kReplicas[] = {1, 2, 3, 4, 8};
+
+/// What the library says unasked while it lives.
+class Told {
+ public:
+  Told() {
+    before_ = set_report_sink([this](const std::string& text) { texts.push_back(text); });
+  }
+  ~Told() { set_report_sink(before_); }
+  Told(const Told&) = delete;
+  Told& operator=(const Told&) = delete;
+  std::vector<std::string> texts;
+
+ private:
+  ReportSink before_;
+};
+
+/// A generator of the numbers below `stop`; nobody knows how many before it ends.
+Dataset generator_of(std::int64_t stop);
+
+/// Numbers of the samples in a share or in all shares, without padding. The numbers are the
+/// elements themselves, or their field "id".
+std::vector<std::int64_t> ids_of(const Batch& share);
+std::vector<std::int64_t> ids_of(const Step& step);
+std::vector<std::size_t> rows_of(const Step& step);
+/// What is left of the epoch.
+std::vector<std::int64_t> ids_of_epoch(Feed& feed);
+/// first, first + 1, ... last - 1
+std::vector<std::int64_t> numbers(std::int64_t first, std::int64_t last);
+std::vector<std::int64_t> sorted(std::vector<std::int64_t> ids);
+
+using Weights = std::vector<double>;
+
+struct FitOptions {
+  std::uint64_t epochs = 1;
+  DistributeOptions distribute = {};
+  bool adamw = false;  // moves the weights even where a gradient is zero
+  Weights start = {};  // zeros by default
+  /// Called before each epoch and after each step.
+  std::function<void(Feed&)> before_epoch = {};
+  std::function<void(Feed&, const Step&, const Weights&)> after_step = {};
+};
+
+/// What a fit did. The loss of every sample is 1, so any other loss is a wrong weight.
+struct Fit {
+  Weights weights;
+  std::uint64_t iterations = 0;  // of the optimizer
+  std::vector<std::uint64_t> steps;
+  std::vector<double> losses;
+  std::vector<std::vector<std::int64_t>> ids;  // in the order of the steps, for each epoch
+};
+
+Fit fit(const Dataset& dataset, std::size_t replicas, const FitOptions& options = {});
+/// The weights of one device, from plain loops over the steps' ids and nothing of the library.
+Weights by_hand(const std::vector<std::vector<std::int64_t>>& steps);
+/// The steps 0 1 2 .. count-1 in batches.
+std::vector<std::vector<std::int64_t>> steps_of(std::int64_t count, std::int64_t batch);
+/// Fails the test where a weight is further off than rounding.
+void expect_weights(const Weights& got, const Weights& wanted, const std::string& where);
+
+/// How a custom loop makes one gradient of those of the replicas.
+enum class Loop : std::uint8_t {
+  mean,          // each replica's mean, and reduce(mean)
+  global_count,  // each replica's sum over the step's own count, and reduce(sum)
+  averaged,      // as DDP: mean over rows of weight * loss, times loss_scale, averaged
+};
+
+/// By how much each sample moved the model in an epoch, over what it should have: 1 is right.
+/// `count` samples are numbered from 0.
+std::vector<double> influences(const Dataset& dataset, std::size_t replicas, Loop loop,
+                               std::size_t count);
+
+}  // namespace penstock::scenario

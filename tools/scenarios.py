@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""The page of scenarios, docs/scenarios.md, and the runs behind it.
+
+    tools/scenarios.py             runs the scenarios, with and without promises; writes the page
+    tools/scenarios.py --check     fails when page, rows and tests name different scenarios
+    tools/scenarios.py --off       breaks the promise behind each row; fails if a test still passes
+    tools/scenarios.py --self-test
+
+A scenario is a program from the articles. Its test is TEST(Scenario, <row>) in tests/scenarios.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/scenarios.md"
+TESTS = ROOT / "tests/scenarios"
+SECONDS_MAX = 120
+TEST = re.compile(r"^TEST(?:_F)?\(Scenario, (\w+)\)", re.MULTILINE)
+LINE = re.compile(r"^\| `(\w+)` \|[^|]*\|[^|]*\|[^|]*\| (\w[^|]*?) \|", re.MULTILINE)
+
+
+class Row(NamedTuple):
+    here: str
+    missing: str = ""  # what the row waits for, or which part of it does
+    compiled: str = ""  # a program in tests/compile that the row needs too
+
+
+PARTS = {
+    "a": "The articles' own programs",
+    "b": "Uneven data, weights, the end",
+    "c": "Order, cache, shards",
+    "d": "Bad input, stalls, stopping",
+}
+ROWS = {
+    "a000_sequence_uneven": Row("7 steps of a Sequence, each sample once", "Sequence"),
+    "a000_sequence_even": Row("each index is asked once a pass", "Sequence"),
+    "a000_sequence_odd_batch": Row("one result, wherever the odd batch comes", "Sequence"),
+    "a000_zero_padding": Row("padding weighs nothing and is counted; the loss is exact"),
+    "a000_double_batch": Row("a generator of batches, batched again, is told and trains right",
+                             "the refusal of a Sequence that is batched again"),
+    "a000_scope": Row("leaving a scope never replaces the user's error"),
+    "a000_popping_sequence": Row("works while each index is asked once", "Sequence"),
+    "a001_batch_100_by_16": Row("any batch on any number of replicas"),
+    "a001_finite_generator": Row("7, 7, 7 steps and a clean end"),
+    "a001_repeat_steps": Row("10 steps an epoch over passes of 7, in order",
+                             "a line of the plan that says so"),
+    "a001_take": Row("take after batch counts global steps"),
+    "a002_shard_by_replica": Row("replica ids exist only inside run; the error names distribute"),
+    "a002_map_batch_cache_prefetch": Row("decodes once, then reads what was kept"),
+    "a002_run_undistributed": Row("a compile error names distribute; the mean divides by the count",
+                                  compiled="run_undistributed"),
+    "a003_slow_sequence": Row("parallel and in order", "Sequence"),
+    "a003_inner_iterator": Row("every sample once; the re-ask at the end warns", "Sequence"),
+    "a003_brightness_range": Row("ops know the range of their values", "images"),
+    "a003_full_pipeline": Row("PNG to trained model", "images, training"),
+    "a004_iterator_per_step": Row("the third one-batch iterator in a row is warned about"),
+    "a004_map_arity": Row("the error names op, function and elements"),
+    "a004_slow_map": Row("runs for every sample, several at once"),
+    "a004_prefetch": Row("works ahead without being asked", "the report's advice"),
+    "a004_threads": Row("16 pipelines share one pool"),
+    "b_103_by_16": Row("every sample weighs 1.000, for R = 1, 2, 3, 4, 8"),
+    "b_tail_of_one": Row("a tail of one sample weighs 1.000"),
+    "b_custom_mean": Row("reduce(mean) divides by the true count"),
+    "b_custom_global": Row("the step's own count makes 1.000"),
+    "b_10_batches_4_replicas": Row("3 steps, 40 samples, the last step balanced"),
+    "b_cut_rule": Row("3, 2, 2, 2 from every source"),
+    "b_drop_remainder": Row("the plan counts the loss; another 7 each epoch"),
+    "b_ghost_step": Row("the end costs nothing: weights equal to the last bit"),
+    "b_short_generator": Row("an error with both numbers, or what was declared"),
+    "b_steps_below_pass": Row("5, 5, 5 steps that go on, or restart"),
+    "b_peek": Row("batches 0 to 11 in order, none eaten"),
+    "b_validation": Row("a fresh pass and an exact mean each time"),
+    "c_shuffle_then_shard": Row("one order for all shards: none missing"),
+    "c_cache_partial": Row("what was read is kept"),
+    "c_cache_two_readers": Row("two readers share one cache in memory", "a cache in a file"),
+    "c_random_cache": Row("warned about, with the remedy", "a cache that finds its own place"),
+    "c_workers_epochs": Row("every epoch a true pass", "Sequence"),
+    "d_getitem_raises": Row("the user's own exception, at its step", "Sequence"),
+    "d_ragged_last": Row("a short last batch has the right weight", "Sequence"),
+    "d_other_width": Row("names the item and both shapes", "Sequence"),
+    "d_blocked": Row("who holds it up, and since when", "Sequence"),
+    "d_worker_killed": Row("noticed at once, the block computed again", "worker processes"),
+    "d_corrupt_png": Row("file, sample and reason; or skipped and listed", "images"),
+    "d_resume_replicas": Row("one position, any number of replicas"),
+    "d_resume_random": Row("the same numbers from every position on"),
+    "d_resume_size": Row("under 1 KB"),
+    "d_resume_fit": Row("goes on at the next step: 80 visits for 80", "the Trainer's own fit"),
+    "d_ctrl_c": Row("ends in under a second, with a clean exit code", "the command's process test"),
+}
+
+
+def tests_in(folder: Path) -> dict[str, str]:
+    """Row -> file, for every scenario test."""
+    return {name: path.name for path in sorted(folder.glob("*.cc"))
+            for name in TEST.findall(path.read_text(encoding="utf-8"))}
+
+
+def faults() -> dict[str, str]:
+    spec = importlib.util.spec_from_file_location("faults", TESTS / "faults.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.FAULTS
+
+
+def run_tests(binary: Path, row: str, off: str = "") -> tuple[bool, dict[str, str]]:
+    """Whether the process ended well, and row -> result of what gtest reports."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        environment = {**os.environ, **({"PENSTOCK_OFF": off} if off else {})}
+        command = [str(binary), f"--gtest_filter=Scenario.{row}", f"--gtest_output=json:{report}"]
+        try:
+            done = subprocess.run(command, env=environment, timeout=SECONDS_MAX, check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  errors="replace")
+        except subprocess.TimeoutExpired:
+            return False, {}
+        if not report.is_file():
+            return False, {}
+        suites = json.loads(report.read_text(encoding="utf-8"))["testsuites"]
+        results = {test["name"]: "fails" if test.get("failures") else "passes"
+                   for suite in suites for test in suite["testsuite"]}
+        if done.returncode and not off:
+            print(done.stdout)
+        return done.returncode == 0, results
+
+
+def run_compiled(build: Path, name: str) -> bool:
+    """Whether the compiler refuses the program with the words that it must say."""
+    command = ["ctest", "--test-dir", str(build), "--no-tests=error", "-R", f"^compile[.]{name}$"]
+    return subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def page(results: dict[str, str], files: dict[str, str], promises: dict[str, str]) -> str:
+    lines = ["# Scenarios", "",
+             "Programs of the articles, and what they do here. `make scenarios` runs the tests and "
+             "writes this page;", "`make scenarios-off` breaks the promise behind each row and "
+             "expects its test to fail.", ""]
+    tested = [row for row in ROWS if row in files]
+    lines += [f"{len(tested)} of {len(ROWS)} rows have a test, none of them in Python yet; "
+              f"{len(promises)} were seen to fail without their promise."]
+    for letter, title in PARTS.items():
+        lines += ["", f"## {title}", "",
+                  "| row | here | test | language | result | fails without | missing |",
+                  "|---|---|---|---|---|---|---|"]
+        for name, row in ROWS.items():
+            if not name.startswith(letter):
+                continue
+            test = f"[{files[name]}](../tests/scenarios/{files[name]})" if name in files else ""
+            if row.compiled:
+                test += f", [{row.compiled}.cc](../tests/compile/{row.compiled}.cc)"
+            result = results.get(name, "not run") if name in files else "none"
+            promise = f"`{promises[name]}`" if name in promises else ""
+            language = "C++" if name in files else ""
+            lines.append(f"| `{name}` | {row.here} | {test} | {language} | {result} | {promise} | "
+                         f"{row.missing} |")
+    return "\n".join(lines) + "\n"
+
+
+def differences(text: str, files: dict[str, str], promises: dict[str, str],
+                names: set[str]) -> list[str]:
+    """What is wrong with page, table of faults and rows, against the tests there are."""
+    shown = dict(LINE.findall(text))
+    with_test = {row for row, result in shown.items() if result != "none"}
+    return [*(f"{row}: a test, but no row in tools/scenarios.py" for row in
+              sorted(files.keys() - names)),
+            *(f"{row}: missing on the page" for row in sorted(names - shown.keys())),
+            *(f"{row}: a test that the page does not show" for row in
+              sorted((files.keys() & names) - with_test)),
+            *(f"{row}: the page shows a test that is not there" for row in
+              sorted(with_test - files.keys())),
+            *(f"{row}: {result}" for row, result in sorted(shown.items())
+              if result not in ("passes", "none")),
+            *(f"{row}: in faults.py, but there is no such test" for row in
+              sorted(promises.keys() - files.keys()))]
+
+
+def check() -> int:
+    text = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
+    found = differences(text, tests_in(TESTS), faults(), set(ROWS))
+    found += [f"{name}: tests/compile/{row.compiled}.cc is not there" for name, row in ROWS.items()
+              if row.compiled and not (ROOT / f"tests/compile/{row.compiled}.cc").is_file()]
+    print(*(f"docs/scenarios.md: {line}" for line in found),
+          f"scenarios: {len(tests_in(TESTS))} tests, {len(found)} findings"
+          + (" -> make scenarios" if found else ""), sep="\n")
+    return 1 if found else 0
+
+
+def seen_to_fail(binary: Path) -> dict[str, str]:
+    """The rows of faults.py whose test fails without its promise, and the promise."""
+    seen = {}
+    for row, promise in faults().items():
+        well, results = run_tests(binary, row, promise)
+        # A crash or a hang without the promise is a failure too.
+        fails = not well and results.get(row) != "passes"
+        print(f"{row}: {'fails' if fails else 'STILL PASSES'} without {promise}", flush=True)
+        if fails:
+            seen[row] = promise
+    return seen
+
+
+def switch_off(binary: Path) -> int:
+    passed = faults().keys() - seen_to_fail(binary).keys()
+    promises = set(faults().values())
+    text = "\n".join(path.read_text(encoding="utf-8") for pattern in ("*.cc", "*.h")
+                     for path in (ROOT / "src").rglob(pattern))
+    unused = sorted(set(re.findall(r'PENSTOCK_OFF\("([\w.]+)"\)', text)) - promises)
+    for name in unused:
+        print(f"{name}: in src/, but no row fails without it")
+    print(f"scenarios-off: {len(faults())} rows, {len(promises)} promises, "
+          f"{len(passed)} still pass")
+    return 1 if passed or unused else 0
+
+
+def self_test() -> int:
+    names = {"a1", "a2"}
+    good = "| `a1` | x | [t](t) | C++ | passes | | |\n| `a2` | y | | | none | | z |\n"
+    cases = [
+        (good, {"a1": "t"}, {"a1": "p"}, []),
+        (good, {"a1": "t", "a2": "t"}, {}, ["a2: a test that the page does not show"]),
+        (good, {}, {}, ["a1: the page shows a test that is not there"]),
+        (good, {"a1": "t", "b": "t"}, {}, ["b: a test, but no row in tools/scenarios.py"]),
+        (good.split("\n")[0], {"a1": "t"}, {}, ["a2: missing on the page"]),
+        (good.replace("passes", "fails"), {"a1": "t"}, {}, ["a1: fails"]),
+        (good, {"a1": "t"}, {"a2": "p"}, ["a2: in faults.py, but there is no such test"]),
+    ]
+    failed = [(found, expected) for text, files, promises, expected in cases
+              if (found := differences(text, files, promises, names)) != expected]
+    print(*failed, f"scenarios self-test: {len(cases)} cases, {len(failed)} failed", sep="\n")
+    return 1 if failed else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tests", type=Path, default=ROOT / "build/dev/tests/penstock_tests")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--off", action="store_true")
+    parser.add_argument("--self-test", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.self_test:
+        return self_test()
+    if arguments.check:
+        return check()
+    if arguments.off:
+        return switch_off(arguments.tests)
+    well, results = run_tests(arguments.tests, "*")
+    PAGE.parent.mkdir(exist_ok=True)
+    for name, row in ROWS.items():
+        if row.compiled and not run_compiled(arguments.tests.parent.parent, row.compiled):
+            results[name] = "fails"
+    seen = seen_to_fail(arguments.tests)
+    PAGE.write_text(page(results, tests_in(TESTS), seen), encoding="utf-8")
+    print(f"{PAGE.relative_to(ROOT)}: {len(results)} tests, "
+          f"{sum(result == 'passes' for result in results.values())} pass")
+    return 0 if well and check() == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
