@@ -85,6 +85,12 @@ TEST(Scenario, a000_double_batch) {
     expect_weights(rows.weights, right, "unbatched, R=" + std::to_string(replicas));
     EXPECT_EQ(told.texts.size(), 1U);
   }
+  // Of a Sequence it is known that these are batches.
+  class Batches final : public Sequence {
+    [[nodiscard]] std::uint64_t size() const override { return 7; }
+    Sample get(std::uint64_t) override { return Tensor::of(std::vector<double>(3)); }
+  };
+  EXPECT_THROW((void)Dataset::from_sequence(std::make_shared<Batches>()).batch(1), ConfigError);
 }
 
 TEST(Scenario, a000_scope) {

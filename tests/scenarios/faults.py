@@ -4,6 +4,9 @@
 """
 
 FAULTS = {
+    "a000_sequence_uneven": "reduce.counts",
+    "a000_sequence_odd_batch": "reduce.counts",
+    "a000_popping_sequence": "report",
     "a000_zero_padding": "pad.weight",
     "a000_double_batch": "report",
     "a000_scope": "scope.order",
@@ -13,6 +16,7 @@ FAULTS = {
     "a002_shard_by_replica": "replica.ids",
     "a002_map_batch_cache_prefetch": "cache.keep",
     "a002_run_undistributed": "reduce.counts",
+    "a003_inner_iterator": "report",
     "a004_iterator_per_step": "report",
     "a004_slow_map": "run.ahead",
     "a004_prefetch": "run.ahead",
@@ -33,6 +37,8 @@ FAULTS = {
     "c_cache_partial": "cache.keep",
     "c_cache_two_readers": "cache.keep",
     "c_random_cache": "report",
+    "c_workers_epochs": "shuffle.anew",
+    "d_ragged_last": "reduce.counts",
     "d_resume_replicas": "state.position",
     "d_resume_random": "state.position",
     "d_resume_fit": "state.position",

@@ -1,0 +1,315 @@
+// Programs with batches by index.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/pool.h"
+#include "base/report.h"
+#include "penstock/penstock.h"
+
+namespace penstock::scenario {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// What a user writes: batches of the numbers from 0 on, `sizes[i]` in batch i.
+class Batches : public Sequence {
+ public:
+  explicit Batches(std::vector<std::int64_t> sizes)
+      : num_batches(sizes.size()), sizes_(std::move(sizes)), asked(sizes_.size()) {}
+  [[nodiscard]] std::uint64_t size() const override { return num_batches; }
+  Sample get(std::uint64_t index) override {
+    ++asked[index];
+    std::int64_t first = 0;
+    for (std::uint64_t i = 0; i < index; ++i) first += sizes_[i];
+    std::vector<std::int64_t> values;
+    for (std::int64_t i = 0; i < sizes_[index]; ++i) values.push_back(first + i);
+    return Sample::dict({{"x", Tensor::of(values)}});
+  }
+  std::size_t num_batches;  // users may name attributes as they like
+
+ private:
+  std::vector<std::int64_t> sizes_;
+
+ public:
+  std::vector<std::atomic<int>> asked;
+};
+
+struct Seen {
+  std::uint64_t steps = 0;
+  std::vector<std::int64_t> samples;
+  double mean_of_means = 0;  // over steps, each exact over its samples
+};
+
+/// One epoch of a distributed loop; the loss of a sample is its number.
+Seen epoch(Strategy& strategy, Feed& feed) {
+  Seen seen;
+  while (const auto step = feed.next()) {
+    const auto sums = strategy.run(
+        [](Replica&, const Batch& share) {
+          Counted<double> sum{0, share.valid_count()};
+          for (const auto x : share.values<std::int64_t>("x")) sum.sum += static_cast<double>(x);
+          return sum;
+        },
+        *step);
+    seen.mean_of_means += strategy.reduce(Reduce::mean, sums);
+    for (const Batch& share : step->shares())
+      for (const auto x : share.values<std::int64_t>("x")) seen.samples.push_back(x);
+    ++seen.steps;
+  }
+  return seen;
+}
+
+Seen one_epoch(const std::vector<std::int64_t>& sizes, std::size_t replicas) {
+  std::vector<std::string> devices;
+  for (std::size_t r = 0; r < replicas; ++r) devices.push_back("cpu:" + std::to_string(r));
+  MirroredStrategy strategy(devices);
+  auto feed = strategy.distribute(Dataset::from_sequence(std::make_shared<Batches>(sizes)));
+  return epoch(strategy, feed);
+}
+
+void expect_once(std::vector<std::int64_t> samples, std::int64_t count) {
+  std::ranges::sort(samples);
+  ASSERT_EQ(static_cast<std::int64_t>(samples.size()), count);
+  for (std::int64_t i = 0; i < count; ++i) EXPECT_EQ(samples[static_cast<std::size_t>(i)], i);
+}
+
+TEST(Scenario, a000_sequence_uneven) {
+  const Seen one = one_epoch(std::vector<std::int64_t>(7, 3), 1);
+  for (const std::size_t replicas : {2U, 3U, 4U}) {
+    const Seen seen = one_epoch(std::vector<std::int64_t>(7, 3), replicas);
+    EXPECT_EQ(seen.steps, 7U);
+    expect_once(seen.samples, 21);
+    EXPECT_NEAR(seen.mean_of_means, one.mean_of_means, 1e-12);
+  }
+}
+
+TEST(Scenario, a000_sequence_even) {
+  const auto sequence = std::make_shared<Batches>(std::vector<std::int64_t>(7, 4));
+  {
+    MirroredStrategy strategy({"cpu:0", "cpu:1"});
+    auto feed = strategy.distribute(Dataset::from_sequence(sequence));
+    EXPECT_EQ(epoch(strategy, feed).steps, 7U);
+    for (const auto& asked : sequence->asked) EXPECT_EQ(asked, 1);
+  }
+  // One index once more, at the very end.
+  int all = 0;
+  for (const auto& asked : sequence->asked) all += asked;
+  EXPECT_EQ(all, 8);
+}
+
+TEST(Scenario, a000_sequence_odd_batch) {
+  for (std::size_t odd = 0; odd < 7; ++odd) {
+    std::vector<std::int64_t> sizes(7, 4);
+    sizes[odd] = 3;
+    for (const std::size_t replicas : {1U, 2U, 3U}) {
+      const Seen seen = one_epoch(sizes, replicas);
+      EXPECT_EQ(seen.steps, 7U);
+      expect_once(seen.samples, 27);
+      EXPECT_NEAR(seen.mean_of_means, one_epoch(sizes, 1).mean_of_means, 1e-12);
+    }
+  }
+}
+
+/// What is reported while it lives.
+class Reports {
+ public:
+  Reports() {
+    before_ = set_report_sink([this](const std::string& text) {
+      Lock lock(mutex_);
+      all_ += text + "\n";
+    });
+  }
+  ~Reports() { set_report_sink(before_); }
+  Reports(const Reports&) = delete;
+  Reports& operator=(const Reports&) = delete;
+  std::string all() {
+    Lock lock(mutex_);
+    return all_;
+  }
+
+ private:
+  ReportSink before_;
+  Mutex mutex_;
+  std::string all_;
+};
+
+/// Gives the next of its own list, whatever it is asked for.
+class Popping : public Sequence {
+ public:
+  explicit Popping(std::int64_t count) : left_(count) {}
+  [[nodiscard]] std::uint64_t size() const override { return 7; }
+  Sample get(std::uint64_t) override {
+    if (left_ == 0) throw std::out_of_range("pop from empty list");
+    --left_;
+    return Sample::dict({{"x", Tensor::of(std::vector<std::int64_t>{6 - left_})}});
+  }
+
+ private:
+  std::int64_t left_;
+};
+
+TEST(Scenario, a000_popping_sequence) {
+  Reports reports;
+  {
+    Loader loader(Dataset::from_sequence(std::make_shared<Popping>(7)), {.threads = 1});
+    std::vector<std::int64_t> samples;
+    while (const auto batch = loader.next()) samples.push_back(batch->values<std::int64_t>("x")[0]);
+    expect_once(samples, 7);
+    EXPECT_EQ(reports.all(), "");
+  }
+  EXPECT_THAT(reports.all(), AllOf(HasSubstr("get(0)"), HasSubstr("depend on the index alone")));
+}
+
+TEST(Scenario, a003_inner_iterator) {
+  Reports reports;
+  {
+    Loader loader(Dataset::from_sequence(std::make_shared<Popping>(100)), {.threads = 1});
+    std::uint64_t steps = 0;
+    while (loader.next()) ++steps;
+    EXPECT_EQ(steps, 7U);
+  }
+  EXPECT_THAT(reports.all(), AllOf(HasSubstr("gave another batch"), HasSubstr("from_generator")));
+}
+
+/// A get that comes back only when another is inside too.
+class Slow : public Batches {
+ public:
+  using Batches::Batches;
+  Sample get(std::uint64_t index) override {
+    if (index > 0) {  // the first shows what a row looks like
+      Lock lock(mutex_);
+      ++inside_;
+      both_.notify_all();
+      while (inside_ < 2) both_.wait(mutex_);
+    }
+    return Batches::get(index);
+  }
+
+ private:
+  Mutex mutex_;
+  Condition both_;
+  int inside_ = 0;
+};
+
+TEST(Scenario, a003_slow_sequence) {
+  Pool::set_shared_threads(2);
+  {
+    Loader loader(Dataset::from_sequence(std::make_shared<Slow>(std::vector<std::int64_t>(20, 2)),
+                                         {.check = false}),
+                  {.threads = 2});
+    std::int64_t next = 0;
+    while (const auto batch = loader.next())
+      for (const auto x : batch->values<std::int64_t>("x")) EXPECT_EQ(x, next++);
+    EXPECT_EQ(next, 40);
+  }
+  Pool::set_shared_threads(0);
+}
+
+TEST(Scenario, c_workers_epochs) {
+  MirroredStrategy strategy({"cpu:0", "cpu:1"});
+  auto feed = strategy.distribute(
+      Dataset::from_sequence(std::make_shared<Batches>(std::vector<std::int64_t>(25, 8)))
+          .shuffle({.seed = 3}));
+  std::vector<std::int64_t> before;
+  for (int i = 0; i < 3; ++i) {
+    const Seen seen = epoch(strategy, feed);
+    expect_once(seen.samples, 200);
+    EXPECT_NE(seen.samples, before) << "each epoch has its own order";
+    before = seen.samples;
+  }
+}
+
+/// Does something else at index 3.
+class Odd : public Batches {
+ public:
+  explicit Odd(std::function<Sample()> third)
+      : Batches(std::vector<std::int64_t>(6, 2)), third_(std::move(third)) {}
+  Sample get(std::uint64_t index) override { return index == 3 ? third_() : Batches::get(index); }
+
+ private:
+  std::function<Sample()> third_;
+};
+
+TEST(Scenario, d_getitem_raises) {
+  Loader loader(Dataset::from_sequence(std::make_shared<Odd>([]() -> Sample {
+                  throw std::system_error(std::make_error_code(std::errc::io_error), "item");
+                })),
+                {.threads = 2});
+  for (int step = 0; step < 3; ++step) EXPECT_EQ(loader.next()->rows(), 2U);
+  try {
+    loader.next();
+    FAIL() << "item 3 came";
+  } catch (const SampleError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("get(3)"), HasSubstr("step 3")));
+    EXPECT_THROW(std::rethrow_exception(error.cause()), std::system_error);
+  }
+}
+
+TEST(Scenario, d_ragged_last) {
+  const std::vector<std::int64_t> sizes{4, 4, 4, 1};
+  for (const std::size_t replicas : {2U, 3U, 4U})
+    EXPECT_NEAR(one_epoch(sizes, replicas).mean_of_means, one_epoch(sizes, 1).mean_of_means, 1e-12);
+}
+
+TEST(Scenario, d_other_width) {
+  Loader loader(Dataset::from_sequence(std::make_shared<Odd>([] {
+                  return Sample::dict(
+                      {{"x", Tensor::of(std::span<const std::int64_t>(std::vector<std::int64_t>(6)),
+                                        {2, 3})}});
+                })),
+                {.threads = 2});
+  try {
+    while (loader.next()) {
+    }
+    FAIL() << "item 3 came";
+  } catch (const SampleError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("get(3)"), HasSubstr("i64[3]"), HasSubstr("i64[]")));
+  }
+}
+
+TEST(Scenario, d_blocked) {
+  struct Gate {
+    Mutex mutex;
+    Condition opened;
+    bool open = false;
+  };
+  const auto gate = std::make_shared<Gate>();
+  static VirtualClock clock;  // the thread that is left behind still looks at it
+  LoaderOptions options;
+  options.threads = 2;
+  options.clock = &clock;
+  options.stall_is_error = true;
+  options.stall_after = std::chrono::seconds(30);
+  Loader loader(Dataset::from_sequence(std::make_shared<Odd>([gate]() -> Sample {
+                  clock.advance(std::chrono::seconds(31));  // nobody hears of it for so long
+                  Lock lock(gate->mutex);
+                  while (!gate->open) gate->opened.wait(gate->mutex);
+                  return Sample::dict({{"x", Tensor::of(std::vector<std::int64_t>(2))}});
+                })),
+                options);
+  try {
+    while (loader.next()) {
+    }
+    ADD_FAILURE() << "a blocked get was not told";
+  } catch (const ResourceError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("get(3)"), HasSubstr("step 3")));
+  }
+  {
+    Lock lock(gate->mutex);
+    gate->open = true;
+    gate->opened.notify_all();
+  }
+  while (Pool::abandoned() > 0) std::this_thread::yield();
+}
+
+}  // namespace
+}  // namespace penstock::scenario
