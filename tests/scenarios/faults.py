@@ -34,6 +34,6 @@ FAULTS = {
     "c_cache_two_readers": "cache.keep",
     "c_random_cache": "report",
     "d_resume_replicas": "state.position",
-    "d_resume_random": "state.position",
+    "d_resume_random": "random.key",
     "d_resume_fit": "state.position",
 }
