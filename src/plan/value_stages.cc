@@ -141,7 +141,9 @@ class MapStage final : public Stage {
     OpContext context;
     RowRng rng;
     if (op_->random()) {
-      const RandomKey key{place_.seed, place_.ordinal, pass};
+      // Without the promise each plan draws numbers of its own.
+      const auto own = PENSTOCK_OFF("random.key") ? reinterpret_cast<std::uintptr_t>(this) : 0;
+      const RandomKey key{place_.seed + own, place_.ordinal, pass};
       rng = [this, key, &out](std::size_t row) {
         return key.rng(out.identity.occurrence[row], ids().key(out.identity.sample_id[row]));
       };

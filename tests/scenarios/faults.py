@@ -40,6 +40,6 @@ FAULTS = {
     "c_workers_epochs": "shuffle.anew",
     "d_ragged_last": "reduce.counts",
     "d_resume_replicas": "state.position",
-    "d_resume_random": "state.position",
+    "d_resume_random": "random.key",
     "d_resume_fit": "state.position",
 }
