@@ -303,7 +303,7 @@ TEST(StreamTest, ACursorOfAnyBytesIsKeptUpTo64KilobytesOfText) {
 }
 
 TEST(StreamTest, AStateIsAtMost64KilobytesOfText) {
-  const State state = state_after(with_cursor({.count = 20, .text_bytes = 40000}), 3);
+  const State state = state_after(with_cursor({.count = 20, .text_bytes = 30000}), 3);
   EXPECT_LE(state.to_json().size(), 64U * 1024);
 }
 

@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "base/pool.h"
 #include "base/report.h"
+#include "base/thread.h"
 #include "penstock/penstock.h"
 
 namespace penstock::scenario {
@@ -276,26 +277,52 @@ TEST(Scenario, d_other_width) {
   }
 }
 
+/// Where a get waits until somebody lets it go.
+struct Gate {
+  void wait() {
+    Lock lock(mutex);
+    entered = true;
+    changed.notify_all();
+    while (!open) changed.wait(mutex);
+  }
+  void let_go() {
+    Lock lock(mutex);
+    open = true;
+    changed.notify_all();
+  }
+  /// Moves the clock from when somebody waits until they are let go.
+  void move(VirtualClock& clock) {
+    while (true) {
+      {
+        Lock lock(mutex);
+        while (!entered) changed.wait(mutex);
+        if (open) return;
+      }
+      clock.advance(std::chrono::seconds(1));
+      std::this_thread::yield();
+    }
+  }
+  Mutex mutex;
+  Condition changed;
+  bool entered = false;
+  bool open = false;
+};
+
 TEST(Scenario, d_blocked) {
-  struct Gate {
-    Mutex mutex;
-    Condition opened;
-    bool open = false;
-  };
+  // Both outlive the thread that is left behind.
+  static VirtualClock clock;
   const auto gate = std::make_shared<Gate>();
-  static VirtualClock clock;  // the thread that is left behind still looks at it
   LoaderOptions options;
   options.threads = 2;
   options.clock = &clock;
   options.stall_is_error = true;
   options.stall_after = std::chrono::seconds(30);
   Loader loader(Dataset::from_sequence(std::make_shared<Odd>([gate]() -> Sample {
-                  clock.advance(std::chrono::seconds(31));  // nobody hears of it for so long
-                  Lock lock(gate->mutex);
-                  while (!gate->open) gate->opened.wait(gate->mutex);
+                  gate->wait();
                   return Sample::dict({{"x", Tensor::of(std::vector<std::int64_t>(2))}});
                 })),
                 options);
+  Thread time("time", [gate] { gate->move(clock); });
   try {
     while (loader.next()) {
     }
@@ -303,11 +330,7 @@ TEST(Scenario, d_blocked) {
   } catch (const ResourceError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("get(3)"), HasSubstr("step 3")));
   }
-  {
-    Lock lock(gate->mutex);
-    gate->open = true;
-    gate->opened.notify_all();
-  }
+  gate->let_go();
   while (Pool::abandoned() > 0) std::this_thread::yield();
 }
 
