@@ -14,7 +14,12 @@
 
 namespace {
 
-using namespace bench;
+namespace ps = penstock;
+using bench::Clock;
+using bench::measure;
+using bench::Measured;
+using bench::Seconds;
+using bench::spin;
 
 Measured tiny(unsigned threads) {
   return measure(ps::Dataset::range(5'000'000)

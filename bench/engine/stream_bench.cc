@@ -12,7 +12,12 @@
 
 namespace {
 
-using namespace bench;
+namespace ps = penstock;
+using bench::Clock;
+using bench::measure;
+using bench::Measured;
+using bench::Seconds;
+using bench::spin;
 
 struct Point {
   float x = 0;

@@ -33,8 +33,8 @@ Steps walk(const Node& node, std::optional<Tail> tail, std::uint64_t drawn_seed,
   if (const auto* shard = node.as<ShardVerb>()) return input.sharded(shard->count, shard->index);
   if (const auto* shuffle = node.as<ShuffleVerb>()) {
     const Seed& seed = shuffle->options.seed;
-    return input.shuffled(
-        {seed.drawn ? drawn_seed : seed.value, shuffle->options.reshuffle_each_epoch});
+    return input.shuffled({seed.drawn ? drawn_seed : seed.value,
+                           shuffle->options.reshuffle_each_epoch && !PENSTOCK_OFF("shuffle.anew")});
   }
   if (node.as<ConcatenateVerb>())
     return Steps::concatenated(input, walk(*node.inputs[1], tail, drawn_seed, leaves));

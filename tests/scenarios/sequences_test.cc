@@ -6,7 +6,6 @@
 #include <atomic>
 #include <stdexcept>
 #include <system_error>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -299,7 +298,7 @@ struct Gate {
         if (open) return;
       }
       clock.advance(std::chrono::seconds(1));
-      std::this_thread::yield();
+      Clock::real().pause(std::chrono::microseconds(50));
     }
   }
   Mutex mutex;
@@ -331,7 +330,7 @@ TEST(Scenario, d_blocked) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("get(3)"), HasSubstr("step 3")));
   }
   gate->let_go();
-  while (Pool::abandoned() > 0) std::this_thread::yield();
+  while (Pool::abandoned() > 0) Clock::real().pause(std::chrono::microseconds(50));
 }
 
 }  // namespace
