@@ -256,8 +256,7 @@ class ZipCursor final : public Cursor {
   }
 
   Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
-    if (pulling.failures == nullptr) return pull_some(out, pulling);
-    // Row by row, so that no failure behind the end of the shortest part is told.
+    // Row by row: nothing behind the end of the shortest part may be pulled, or fail.
     std::size_t made = 0;
     while (made < out.rows) {
       const Scratch::Frame frame(pulling.scratch);

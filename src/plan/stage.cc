@@ -26,7 +26,7 @@ Result<void> Stage::produce(const Ask& ask, const BlockView& out, Scratch& scrat
   const ScratchBlock typed(spec_, out.rows, scratch, out.identity);
   if (auto done = run(ask, typed.view(), scratch); !done) return done;
   for (std::size_t row = 0; row < out.rows; ++row)
-    if (out.identity.failed == nullptr || out.identity.failed[row] == 0)
+    if (out.identity.failed == nullptr || out.identity.failed[row] != kRowFailed)
       (void)write_row(out, row, read_row(typed.view(), row));
   return {};
 }

@@ -89,6 +89,7 @@ class PulledStage final : public Stage {
   /// Samples of a spec that running showed, into columns, or the other way round.
   Result<void> write(const Ask& ask, const BlockView& out, std::size_t row, std::size_t end) const {
     for (; row < end; ++row) {
+      if (out.identity.failed != nullptr && out.identity.failed[row] != kRowGood) continue;
       const std::uint64_t position = ask.positions[row];
       out.identity.sample_id[row] = ask.pulled->identity.sample_id[position];
       if (out.identity.occurrence != nullptr && ask.pulled->identity.occurrence != nullptr)
@@ -250,19 +251,14 @@ class CacheStage final : public Stage {
     const ScratchBlock made(spec(), count, scratch, identity);
     if (auto done = input_->produce(first_turn, made.view(), scratch); !done) return done;
     for (std::size_t i = 0; i < count; ++i) {
-      if (identity.failed[i] != kRowGood && out.identity.failed == nullptr) {
-        copy_rows(made.view(), i, kept, missing[i], 1);  // a masked row, and somebody only looks
-        continue;
-      }
+      copy_rows(made.view(), i, kept, missing[i], 1);
       if (identity.failed[i] != kRowGood) {
-        out.identity.failed[missing[i]] = identity.failed[i];
-        kept.identity.sample_id[missing[i]] = identity.sample_id[i];
-        kept.identity.occurrence[missing[i]] = identity.occurrence[i];
+        // Not for the store; and where somebody only looks a masked row is like any other.
+        if (out.identity.failed != nullptr) out.identity.failed[missing[i]] = identity.failed[i];
         continue;
       }
       if (!PENSTOCK_OFF("cache.keep"))
         store_->put({positions + i, 1}, cut_rows(made.view(), i, 1, scratch));
-      copy_rows(made.view(), i, kept, missing[i], 1);
     }
     for (Failure& failure : failures.take_rows(identity.failed)) {
       const std::uint8_t* const flag = out.identity.failed + missing[failure.row];
@@ -278,7 +274,8 @@ class CacheStage final : public Stage {
       std::memcpy(out.identity.sample_id, kept.identity.sample_id,
                   out.rows * sizeof(std::uint64_t));
       for (std::size_t row = 0; row < out.rows; ++row) {
-        if (out.identity.failed != nullptr && out.identity.failed[row] != 0) continue;
+        const bool wanted = out.identity.failed == nullptr || out.identity.failed[row] == kRowGood;
+        if (!wanted && kept.samples[row].leaves().empty()) continue;
         if (const auto wrong = write_row(out, row, kept.samples[row]))
           return at_sample(Failure{*wrong, {}, {}, nullptr, row}, ids(), out);
       }

@@ -144,7 +144,7 @@ void PassRun::learn() {
   }
   // Where no row is left for us in this epoch the batches have no fields, and the next epoch looks
   // again.
-  set_mold(make_mold(ElementSpec::none(), settings_.mold));
+  set_mold(make_mold(masked_row_.value_or(ElementSpec::none()), settings_.mold));
 }
 
 /// Tries the rows of our shares in order.
@@ -174,18 +174,24 @@ bool PassRun::learn_row(std::uint64_t step, const Place& place, std::uint64_t ro
                         const BlockView* pulled) {
   Scratch& scratch = thread_scratch();
   const Scratch::Frame frame(scratch);
-  const ScratchBlock block(ElementSpec::unknown(), 1, scratch);
-  auto done = compute_rows(plan_->program, place, row, block.view(), scratch, pulled);
+  const ScratchBlock row_block(ElementSpec::unknown(), 1, scratch);
+  BlockView block = row_block.view();
+  std::uint8_t flag = kRowGood;
+  block.identity.failed = &flag;
+  auto done = compute_rows(plan_->program, place, row, block, scratch, pulled);
+  if (done && flag == kRowMasked) {  // the next one tells as well, if there is one
+    if (!block.samples[0].leaves().empty()) masked_row_ = ElementSpec::of(block.samples[0]);
+    return false;
+  }
   if (!done) {
     // Where such a sample is left out the next one tells as well.
     if (settings_.ledger != nullptr && !done.failure().may_pass) return false;
     raise_at(std::move(done.failure()), step);
   }
-  const Sample& sample = block.view().samples[0];
+  const Sample& sample = block.samples[0];
   if (stream_) warn_if_batch(ElementSpec::of(sample));
   // Where a mask may leave it out it must be looked at again.
-  if (!plan_->program.masks)
-    kept_ = KeptSample{step, row, block.view().identity.sample_id[0], sample};
+  if (!plan_->program.masks) kept_ = KeptSample{step, row, block.identity.sample_id[0], sample};
   set_mold(make_mold(ElementSpec::of(sample), settings_.mold));
   return true;
 }

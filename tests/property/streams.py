@@ -40,12 +40,11 @@ class StreamModel(Model):
         self.raising, self.left, self.rows_left = False, [], rows_max
 
     def items(self, node: Node, pass_: int, round_: int, start: Any = 0) -> Iterator[Any]:
-        """As in Model; what indexed data could not make leaves where it becomes a stream."""
-        rows = self.all_items(node, pass_, round_, start)
+        rows = self.all_items(node, pass_, round_, start)  # lost where it becomes a stream
         return self.without_lost(rows) if node.edge and node.leaving else rows
 
     def all_items(self, node: Node, pass_: int, round_: int, start: Any) -> Iterator[Any]:
-        """`start` of an elastic stream is a place: (round of batch, rows in it)."""
+        """As in Model; `start` of an elastic stream is a place: (round of batch, rows in it)."""
         spec, op = node.spec, node.op
         inputs = [self.items(part, pass_, round_, start) for part in node.inputs]  # lazy
         if op == "generator":
@@ -96,12 +95,15 @@ class StreamModel(Model):
         else:
             yield from super().items(node, pass_, round_, start)
 
-    def without_lost(self, rows: Iterator[Row]) -> Iterator[Row]:
+    def without_lost(self, rows: Iterator) -> Iterator:
         for row in rows:
-            if not isinstance(row, Row) or not row.fate:
+            if isinstance(row, Step):
+                if kept := [each for each in row.rows if each.fate != MASKED]:
+                    yield row._replace(rows=kept)
+            elif not row.fate:
                 yield row
             elif row.fate != MASKED:  # a stream leaves out what a mask marked, too
-                self.lose(row)
+                self.lose(row._replace(source=row.fate[0], number=row.fate[1]))
 
     def spend(self) -> None:
         """Counts rows where they could come without an end and without a step."""
