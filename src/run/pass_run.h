@@ -175,7 +175,6 @@ class PassRun final : public Work {
   Mold mold_;
   std::uint64_t step_bytes_ = 0;
   std::optional<KeptSample> kept_;
-  std::optional<ElementSpec> masked_row_;  // the fields of a row that is masked, if one was seen
   std::map<std::uint64_t, SequenceBatch> kept_batches_;  // answers by step, asked for to learn it
 
   // Used by the one thread that pulls

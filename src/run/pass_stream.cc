@@ -144,7 +144,7 @@ void PassRun::learn() {
   }
   // Where no row is left for us in this epoch the batches have no fields, and the next epoch looks
   // again.
-  set_mold(make_mold(masked_row_.value_or(ElementSpec::none()), settings_.mold));
+  set_mold(make_mold(ElementSpec::none(), settings_.mold));
 }
 
 /// Tries the rows of our shares in order.
@@ -179,10 +179,8 @@ bool PassRun::learn_row(std::uint64_t step, const Place& place, std::uint64_t ro
   std::uint8_t flag = kRowGood;
   block.identity.failed = &flag;
   auto done = compute_rows(plan_->program, place, row, block, scratch, pulled);
-  if (done && flag == kRowMasked) {  // the next one tells as well, if there is one
-    if (!block.samples[0].leaves().empty()) masked_row_ = ElementSpec::of(block.samples[0]);
-    return false;
-  }
+  // A masked row tells as well as any other, where it was made.
+  if (done && flag == kRowMasked && block.samples[0].leaves().empty()) return false;
   if (!done) {
     // Where such a sample is left out the next one tells as well.
     if (settings_.ledger != nullptr && !done.failure().may_pass) return false;
