@@ -177,25 +177,28 @@ TEST(LoaderTest, AFunctionWithoutASpecIsCalledOncePerSample) {
 
 TEST(LoaderTest, OneSlowSampleHoldsUpItsOwnBatchOnly) {
   VirtualClock clock;
-  std::atomic<bool> second_done{false};
   Loader loader(Dataset::range(16)
                     .map([&](std::int64_t x) {
                       if (x == 1) clock.pause(milliseconds(200));
-                      if (x == 7) second_done = true;
                       return x;
                     })
                     .batch(4),
                 {.threads = 2, .clock = &clock});
+  const std::uint32_t run = trace::new_run() + 1;  // the loader's own, once it has begun
+  const auto second_is_ready = [run] {
+    return std::ranges::any_of(trace::events_of(run), [](const trace::Event& event) {
+      return event.kind == trace::Kind::ready && event.step == 1;
+    });
+  };
   Thread waker("waker", [&] {
     clock.wait_for_sleepers(1);
-    while (!second_done) yield_thread();
+    while (!second_is_ready()) yield_thread();
     clock.advance(milliseconds(200));
   });
   std::vector<std::uint64_t> delivered;
-  std::uint32_t run = 0;
   while (auto batch = loader.next()) {
     delivered.push_back(batch->step());
-    run = loader.trace_run();
+    EXPECT_EQ(loader.trace_run(), run);
   }
   waker.join();
   EXPECT_THAT(delivered, ElementsAre(0, 1, 2, 3));

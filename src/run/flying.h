@@ -28,16 +28,22 @@ struct PassRun::Flying {
   std::vector<std::vector<std::uint8_t>> failed;  // by share and row, where policy is to skip
   mutable RowFailures failures;
 
-  // Of a Sequence: the batch is asked for by the thread that works on the step
-  bool asked_for = false;
-  std::uint64_t index = 0;
-  SequenceBatch asked;
-
-  // Of a stream
-  PulledStep pulled;
-  BlockView pulled_rows;
-  Anchor after;                // where the stream is behind this step
-  std::uint64_t position = 0;  // samples of the pass before it
+  /// Rows that are not found by their positions. Thousands of small steps may be in the air, so
+  /// only those that need it pay for it.
+  struct Given {
+    SequenceBatch asked;  // of a Sequence
+    PulledStep pulled;    // of a stream
+    BlockView rows;       // those of `pulled`
+    Anchor after;         // where the stream is behind this step
+  };
+  std::unique_ptr<Given> given;
+  bool asked_for = false;      // of a Sequence: by the thread that works on the step
+  std::uint64_t index = 0;     // which batch of it
+  std::uint64_t position = 0;  // of a stream: samples of the pass before the step
+  Given& make_given() {
+    if (!given) given = std::make_unique<Given>();
+    return *given;
+  }
 
   Mutex mutex;
   std::optional<Failure> failure PENSTOCK_GUARDED_BY(mutex);

@@ -247,7 +247,7 @@ Result<void> PassRun::compute(const Piece& piece) {
   Scratch& scratch = thread_scratch();
   if (piece.step->asked_for) return compute_asked(*piece.step);
   const Flying& flying = *piece.step;
-  const BlockView* const pulled = stream_ ? &flying.pulled_rows : nullptr;
+  const BlockView* const pulled = stream_ ? &flying.given->rows : nullptr;
   if (piece.whole) {
     std::vector<BlockView> shares;
     std::vector<Destination> destinations;
@@ -474,7 +474,8 @@ StreamPlace PassRun::stream_place() {
     if (!flying_.empty()) next = flying_.front().get();
   }
   place.batch = batch_samples_of(*plan_);
-  if (next != nullptr && next->pulled_rows.rows > 0) place.next = row_digest(next->pulled_rows, 0);
+  const Flying::Given* const given = next != nullptr ? next->given.get() : nullptr;
+  if (given != nullptr && given->rows.rows > 0) place.next = row_digest(given->rows, 0);
   return place;
 }
 
@@ -521,7 +522,8 @@ StepBatches PassRun::deliver(Flying& flying) {
     }
   }
   if (settings_.ledger != nullptr) write_ledger(flying.step, flying.failures.take());
-  if (stream_) reached_ = {std::move(flying.after), flying.position + flying.place.count, {}, 0};
+  if (stream_)
+    reached_ = {std::move(flying.given->after), flying.position + flying.place.count, {}, 0};
   const auto now = count_of(clock_.now());
   trace::record({trace::Kind::delivered, trace_run_, static_cast<std::uint32_t>(flying.rows_here),
                  flying.step, now, now});

@@ -40,18 +40,19 @@ std::shared_ptr<const BatchLayout> PassRun::layout_for(std::size_t rows) {
 }
 
 Result<void> PassRun::compute_asked(Flying& flying) {
+  SequenceBatch& asked = flying.make_given().asked;
   bool kept = false;
   {
     Lock lock(mutex_);
     if (const auto found = kept_batches_.find(flying.step); found != kept_batches_.end()) {
-      flying.asked = std::move(found->second);
+      asked = std::move(found->second);
       kept_batches_.erase(found);
       kept = true;
     }
   }
   if (!kept)
-    if (auto done = ask(flying.place, flying.step, flying.asked); !done) return done;
-  const BlockView& rows = flying.asked.view;
+    if (auto done = ask(flying.place, flying.step, asked); !done) return done;
+  const BlockView& rows = asked.view;
   flying.place.first = 0;
   flying.place.count = rows.rows;
   const Shares& shares = plan_->options.shares;

@@ -60,14 +60,15 @@ bool PassRun::pull_step(Flying& flying) {
   Pulling pulling{thread_scratch(), settings_.ledger != nullptr ? &flying.failures : nullptr,
                   settings_.threads > 1 ? &gang_ : nullptr};
   flying.step = pulled_step_;
+  Flying::Given& given = flying.make_given();
   flying.position = pulled_position_;
   flying.bytes = 0;
   flying.place = {};
   flying.shares.clear();
   flying.rows_here = 0;
-  flying.pulled_rows = {};
+  given.rows = {};
   flying.ready = false;
-  auto more = sequencer_.pull(flying.pulled, flying.after, pulling);
+  auto more = sequencer_.pull(given.pulled, given.after, pulling);
   if (more && !*more) return false;
   ++pulled_step_;
   if (!more) {
@@ -76,9 +77,9 @@ bool PassRun::pull_step(Flying& flying) {
     flying.ready = true;
     return true;
   }
-  flying.pulled_rows = flying.pulled.buffer->rows(0, flying.pulled.rows);
-  flying.place = place_of(flying.pulled);
-  pulled_position_ += flying.pulled.rows;
+  given.rows = given.pulled.buffer->rows(0, given.pulled.rows);
+  flying.place = place_of(given.pulled);
+  pulled_position_ += given.pulled.rows;
   return true;
 }
 
@@ -88,7 +89,7 @@ bool PassRun::learned(const Flying& flying) {
     Lock lock(mutex_);
     if (molded_) return true;
   }
-  return learn_from(flying.step, flying.place, &flying.pulled_rows);
+  return learn_from(flying.step, flying.place, &flying.given->rows);
 }
 
 /// Gives the steps that were pulled to all threads.

@@ -61,6 +61,7 @@ std::optional<std::string> write_row(const BlockView& block, std::size_t row,
 
 void copy_rows(const BlockView& from, std::size_t from_row, const BlockView& to, std::size_t to_row,
                std::size_t rows) {
+  if (rows == 0) return;  // an empty block may have no memory at all
   for (std::size_t i = 0; i < from.columns.size(); ++i) {
     const Column& source = from.columns[i];
     const Column& target = to.columns[i];
