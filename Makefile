@@ -6,7 +6,8 @@ SEED ?= 1
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := g++ cmake ninja-build ccache mold python3 python3-venv libfmt-dev nlohmann-json3-dev \
             libgtest-dev libgmock-dev libcli11-dev clang-19 clang-tidy-19 clang-format-19 \
-            libclang-rt-19-dev
+            libclang-rt-19-dev pkg-config libjpeg62-turbo-dev libpng-dev libdeflate-dev \
+            libwebp-dev libhwy-dev
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 help:  ## this menu

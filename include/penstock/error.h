@@ -22,6 +22,7 @@ struct Where {
   std::string dataset = {};
   std::string op = {};
   std::string field = {};
+  std::string file = {};
   std::optional<SampleKey> sample = {};
   std::optional<std::uint64_t> epoch = {};
   std::optional<std::uint64_t> step = {};
