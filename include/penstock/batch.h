@@ -4,16 +4,31 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 
-#include <penstock/allocator.h>
 #include <penstock/spec.h>
 
 namespace penstock {
 
 class BatchData;
+
+/// Where batches live. A slab is one aligned piece of memory that holds one batch; it comes from an
+/// Allocator (heap now; shared by descriptor and pinned later) and goes back to it. Thread-safe.
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+  /// `bytes` of memory, aligned to 64; throws ResourceError.
+  virtual std::byte* allocate(std::size_t bytes) = 0;
+  virtual void release(std::byte* data, std::size_t bytes) noexcept = 0;
+
+  static std::shared_ptr<Allocator> heap();
+};
+
+/// Says whether a slab may be reused yet: a copy to a device that still reads it answers false.
+using Fence = std::function<bool()>;
 
 /// A field whose rows differ in size: row i is values[offsets[i] .. offsets[i + 1]).
 struct Ragged {

@@ -19,6 +19,9 @@ namespace penstock {
 class Node;
 class Op;
 class Sequence;
+namespace image {
+class Chain;
+}
 
 /// How many elements a dataset has: samples, or steps once batched. Of a stream only running shows
 /// it.
@@ -183,6 +186,8 @@ class Dataset {
     }
   }
   [[nodiscard]] Dataset map(const OpCall& call) const;
+  /// A chain of image ops, fused.
+  [[nodiscard]] Dataset map(const image::Chain& chain) const;
 
   // Predicates: typed, [](float x, std::int32_t label) { return x > 0; }, or of a Sample
   /// Keeps what passes; makes a stream, unless `mask`.

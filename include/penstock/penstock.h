@@ -1,12 +1,12 @@
 #pragma once
 // All of penstock.
 
-#include <penstock/allocator.h>
 #include <penstock/batch.h>
 #include <penstock/block.h>
 #include <penstock/dataset.h>
 #include <penstock/error.h>
 #include <penstock/function.h>
+#include <penstock/image.h>
 #include <penstock/loader.h>
 #include <penstock/plan.h>
 #include <penstock/rng.h>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "graph/node.h"
+#include "penstock/image.h"
 #include "sample/rows.h"
 
 namespace penstock {
@@ -160,7 +161,11 @@ Dataset Dataset::map_block(BlockFn fn, const MapOptions& options) const {
 }
 
 Dataset Dataset::map(const OpCall& call) const {
-  return add_map(*this, call.op(), 0);
+  return add_map(*this, call.op(), call.op()->seed());
+}
+
+Dataset Dataset::map(const image::Chain& chain) const {
+  return map(static_cast<OpCall>(chain));
 }
 
 Dataset Dataset::from_sequence(std::shared_ptr<Sequence> sequence, const SequenceOptions& options) {

@@ -10,12 +10,14 @@
 #include "base/result.h"
 #include "penstock/block.h"
 #include "penstock/dataset.h"
+#include "sample/scratch.h"
 
 namespace penstock {
 
 /// What an op may know about the rows at hand besides their values.
 struct OpContext {
   const RowRng* rng = nullptr;  // set for random ops
+  Scratch* scratch = nullptr;   // for what lives while the op runs; null: its own
 };
 
 class Op {
@@ -29,6 +31,8 @@ class Op {
   /// the input or the result is only known by running.
   [[nodiscard]] virtual ElementSpec output(const ElementSpec& input) const = 0;
   [[nodiscard]] virtual bool random() const { return false; }
+  /// What random ops of the catalogue draw with.
+  [[nodiscard]] virtual std::uint64_t seed() const { return 0; }
   /// True when each row depends on itself alone, so that after batch any block may be asked.
   [[nodiscard]] virtual bool row_wise() const { return true; }
   /// True for functions of a Sample: on whole batches those are called once for all rows.
@@ -55,5 +59,6 @@ std::shared_ptr<const Op> make_catalogued_op(const std::string& word, const Json
 /// The words of the catalogue.
 std::vector<std::string> catalogue_words();
 std::shared_ptr<const Op> make_cast(const Json& arguments);
+std::shared_ptr<const Op> make_image_chain(const Json& arguments);
 
 }  // namespace penstock

@@ -131,15 +131,17 @@ class MapStage final : public Stage {
     return for_good_rows(out, ids(), [&](std::size_t first, std::size_t rows) {
       const Scratch::Frame run_frame(scratch);
       auto done = run_op(ask.turn.pass, cut_rows(in.view(), first, rows, scratch),
-                         cut_rows(out, first, rows, scratch));
+                         cut_rows(out, first, rows, scratch), scratch);
       if (!done) done.failure().where.op = place_.title;
       return done;
     });
   }
 
  private:
-  Result<void> run_op(std::uint64_t pass, const BlockView& in, const BlockView& out) const {
+  Result<void> run_op(std::uint64_t pass, const BlockView& in, const BlockView& out,
+                      Scratch& scratch) const {
     OpContext context;
+    context.scratch = &scratch;
     RowRng rng;
     if (op_->random()) {
       // Without the promise each plan draws numbers of its own.

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "penstock/allocator.h"
+#include "penstock/batch.h"
 
 namespace penstock {
 

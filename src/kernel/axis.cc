@@ -1,0 +1,122 @@
+// tested in src/kernel/resample_test.cc
+#include <algorithm>
+#include <cmath>
+
+#include "kernel/resample.h"
+
+namespace penstock {
+namespace {
+
+constexpr double kOne = 1 << 14;
+
+double support_of(Filter filter) {
+  switch (filter) {
+    case Filter::nearest:
+    case Filter::area:
+      return 0.5;
+    case Filter::bilinear:
+      return 1;
+    case Filter::bicubic:
+      return 2;
+  }
+  return 1;
+}
+
+double weight_of(Filter filter, double x) {
+  const double distance = std::abs(x);
+  switch (filter) {
+    case Filter::nearest:
+      return 1;
+    case Filter::area:
+      return x > -0.5 && x <= 0.5 ? 1 : 0;
+    case Filter::bilinear:
+      return std::max(0.0, 1 - distance);
+    case Filter::bicubic:  // Keys, a = -1/2
+      if (distance < 1) return (1.5 * distance - 2.5) * distance * distance + 1;
+      if (distance < 2) return ((-0.5 * distance + 2.5) * distance - 4) * distance + 2;
+      return 0;
+  }
+  return 0;
+}
+
+/// Source pixels [first, end) that count for result pixel `pixel`.
+struct Taps {
+  std::int64_t first;
+  std::int64_t end;
+  double centre;
+};
+Taps taps_of(const AxisRequest& request, double scale, double stretch, std::int64_t pixel) {
+  const double centre = (static_cast<double>(pixel) + 0.5) * scale;
+  if (request.filter == Filter::nearest) {
+    const auto at =
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(centre)), 0, request.in - 1);
+    return {at, at + 1, centre};
+  }
+  const double support = support_of(request.filter) * stretch;
+  const auto first = static_cast<std::int64_t>(std::max(0.0, centre - support + 0.5));
+  const auto end =
+      static_cast<std::int64_t>(std::min(static_cast<double>(request.in), centre + support + 0.5));
+  // A narrow filter between two pixels still takes the nearer one.
+  if (end <= first) {
+    const auto at = std::clamp<std::int64_t>(static_cast<std::int64_t>(centre), 0, request.in - 1);
+    return {at, at + 1, centre};
+  }
+  return {first, end, centre};
+}
+
+/// Rounds weights so that their sum is exactly one.
+void to_fixed(const float* real, std::size_t taps, std::int16_t* fixed) {
+  std::int32_t left = static_cast<std::int32_t>(kOne);
+  std::size_t largest = 0;
+  for (std::size_t k = 0; k < taps; ++k) {
+    fixed[k] = static_cast<std::int16_t>(std::lround(static_cast<double>(real[k]) * kOne));
+    left -= fixed[k];
+    if (fixed[k] > fixed[largest]) largest = k;
+  }
+  fixed[largest] = static_cast<std::int16_t>(fixed[largest] + left);
+}
+
+}  // namespace
+
+Axis make_axis(const AxisRequest& request, Scratch& scratch) {
+  const double scale = static_cast<double>(request.in) / static_cast<double>(request.out);
+  const double stretch =
+      (request.antialias || request.filter == Filter::area) ? std::max(1.0, scale) : 1.0;
+  Axis axis;
+  axis.count = static_cast<std::size_t>(request.count);
+  std::int64_t most = 1;
+  axis.source_first = request.in;
+  for (std::int64_t i = 0; i < request.count; ++i) {
+    const Taps taps = taps_of(request, scale, stretch, request.first + i);
+    most = std::max(most, taps.end - taps.first);
+    axis.source_first = std::min(axis.source_first, taps.first);
+    axis.source_end = std::max(axis.source_end, taps.end);
+  }
+  axis.taps = static_cast<std::size_t>(most + (most & 1));
+  auto* const first = scratch.array<std::int32_t>(axis.count);
+  auto* const real = scratch.array<float>(axis.count * axis.taps);
+  auto* const fixed = scratch.array<std::int16_t>(axis.count * axis.taps);
+  for (std::size_t i = 0; i < axis.count; ++i) {
+    const auto offset = static_cast<std::int64_t>(request.mirrored ? axis.count - 1 - i : i);
+    const Taps taps = taps_of(request, scale, stretch, request.first + offset);
+    first[i] = static_cast<std::int32_t>(taps.first);
+    float* const weights = real + i * axis.taps;
+    std::fill_n(weights, axis.taps, 0.0F);
+    const auto weight_at = [&](std::int64_t k) {
+      return weight_of(request.filter,
+                       (static_cast<double>(taps.first + k) + 0.5 - taps.centre) / stretch);
+    };
+    const std::int64_t count = taps.end - taps.first;
+    double sum = 0;
+    for (std::int64_t k = 0; k < count; ++k) sum += weight_at(k);
+    for (std::int64_t k = 0; k < count; ++k)
+      weights[k] = sum == 0 ? static_cast<float>(k == 0) : static_cast<float>(weight_at(k) / sum);
+    to_fixed(weights, axis.taps, fixed + i * axis.taps);
+  }
+  axis.first = first;
+  axis.real = real;
+  axis.fixed = fixed;
+  return axis;
+}
+
+}  // namespace penstock

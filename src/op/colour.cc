@@ -1,0 +1,57 @@
+// tested in src/op/image_ops_test.cc
+#include "op/colour.h"
+
+namespace penstock {
+namespace {
+
+void keep_in_range(Picture& picture) {
+  picture.point({PointOp::Kind::clamp, {0, picture.white(), 0, 0}, {}});
+}
+
+/// The same change of every colour; alpha, where there is one, stays.
+PointOp scale_colours(const Picture& picture, float factor, float offset) {
+  PointOp op{
+      PointOp::Kind::scale, {factor, factor, factor, factor}, {offset, offset, offset, offset}};
+  const int colours = picture.channels() % 2 == 0 ? picture.channels() - 1 : picture.channels();
+  for (int c = colours; c < 4; ++c) {
+    op.a[static_cast<std::size_t>(c)] = 1;
+    op.b[static_cast<std::size_t>(c)] = 0;
+  }
+  return op;
+}
+
+}  // namespace
+
+void add_brightness(Picture& picture, double delta) {
+  picture.point(scale_colours(picture, 1, static_cast<float>(delta) * picture.white()));
+  keep_in_range(picture);
+}
+
+Result<void> scale_contrast(Picture& picture, double factor) {
+  auto made = picture.pixels();
+  if (!made) return std::move(made.failure());
+  const std::int64_t count = made->width * made->height;
+  const bool colour = picture.channels() >= 3;
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float* const pixel = made->data + 4 * i;
+    sum += static_cast<double>(colour ? 0.299F * pixel[0] + 0.587F * pixel[1] + 0.114F * pixel[2]
+                                      : pixel[0]);
+  }
+  const double mean = count == 0 ? 0 : sum / static_cast<double>(count);
+  picture.point(
+      scale_colours(picture, static_cast<float>(factor), static_cast<float>(mean * (1 - factor))));
+  keep_in_range(picture);
+  return {};
+}
+
+void scale_saturation(Picture& picture, double factor) {
+  picture.point({PointOp::Kind::saturate, {static_cast<float>(factor), 0, 0, 0}, {}});
+  keep_in_range(picture);
+}
+
+void turn_hue(Picture& picture, double turn) {
+  picture.point({PointOp::Kind::hue, {static_cast<float>(turn), picture.white(), 0, 0}, {}});
+}
+
+}  // namespace penstock

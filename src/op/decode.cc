@@ -1,0 +1,57 @@
+// tested in src/op/image_ops_test.cc
+#include "op/image_step.h"
+
+namespace penstock {
+namespace {
+
+/// Only says what decode gives; the chain makes the picture with it.
+class Decode final : public ImageStep {
+ public:
+  explicit Decode(const StepArguments& arguments) : fast_scale_(arguments.flag("fast_scale")) {
+    const std::int64_t channels = arguments.integer("channels");
+    if (channels != 0 && channels != 1 && channels != 3 && channels != 4)
+      arguments.refuse(fmt::format("channels must be 1, 3, 4 or 0 (as stored), got {}", channels));
+    const std::int64_t pixels_max = arguments.integer("pixels_max");
+    if (pixels_max < 1)
+      arguments.refuse(fmt::format("pixels_max must be positive, got {}", pixels_max));
+    request_.channels = static_cast<int>(channels);
+    request_.keep_16_bit = arguments.flag("keep_16_bit");
+    request_.limits.pixels_max = static_cast<std::uint64_t>(pixels_max);
+  }
+  [[nodiscard]] const DecodeRequest* request() const override { return &request_; }
+
+  [[nodiscard]] ImageSpec output(const ImageSpec& in) const override {
+    if (!in.encoded)
+      refuse_step("decode", "the image is decoded already",
+                  "begin the chain with image::of(field)");
+    ImageSpec out;
+    out.channels = request_.channels;
+    if (request_.keep_16_bit) {
+      out.dtype = Dtype::u16;
+      out.white = 65535;
+    }
+    return out;
+  }
+  Result<void> apply(Picture& picture, Rng&) const override {
+    if (fast_scale_) picture.allow_fast_scale();
+    return {};
+  }
+
+ private:
+  DecodeRequest request_;
+  bool fast_scale_;
+};
+
+}  // namespace
+
+StepKind decode_kind() {
+  return {"decode",
+          "An encoded file to pixels; the format is told by content.",
+          {{"channels", 3, "1 gray, 3 RGB, 4 RGB and alpha, 0 as stored"},
+           {"keep_16_bit", false, "16-bit values stay u16; otherwise all become u8"},
+           {"fast_scale", false, "a JPEG may be decoded at 1/2, 1/4 or 1/8 before a resize"},
+           {"pixels_max", 1 << 27, "images with more pixels are refused"}},
+          [](const StepArguments& arguments) { return std::make_unique<Decode>(arguments); }};
+}
+
+}  // namespace penstock

@@ -1,0 +1,381 @@
+// tested in src/op/image_ops_test.cc
+// A chain of image steps as one op: every row goes from its bytes to its place in one pass.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/mix.h"
+#include "op/image_step.h"
+#include "op/op.h"
+#include "penstock/image.h"
+#include "sample/rows.h"
+#include "trace/activity.h"
+
+namespace penstock {
+namespace {
+
+struct Step {
+  std::string word;
+  Json arguments;
+  std::shared_ptr<const ImageStep> step;
+};
+
+Step make_step(const std::string& word, const Json& given) {
+  const StepKind& kind = image_step_kind(word);
+  Json arguments = complete_arguments(kind, given);
+  auto step = kind.make(StepArguments(word, arguments));
+  return {word, std::move(arguments), std::move(step)};
+}
+
+/// Only what differs from the fallbacks, for people.
+std::string describe_step(const Step& step) {
+  std::string text;
+  for (const StepParameter& parameter : image_step_kind(step.word).parameters) {
+    const Json& value = step.arguments.at(parameter.name);
+    if (value == parameter.fallback) continue;
+    if (!text.empty()) text += ", ";
+    text += parameter.fallback.is_null() ? value.dump() : parameter.name + "=" + value.dump();
+  }
+  return text.empty() ? step.word : fmt::format("{}({})", step.word, text);
+}
+
+ImageSpec image_of(const FieldSpec& field) {
+  ImageSpec image;
+  if (field.dtype == Dtype::bytes) {
+    image.encoded = true;
+    return image;
+  }
+  const std::size_t rank = field.shape.size();
+  const bool fits =
+      (rank == 2 || rank == 3) &&
+      (field.dtype == Dtype::u8 || field.dtype == Dtype::u16 || field.dtype == Dtype::f32);
+  if (!fits)
+    throw ConfigError(fmt::format("image: field \"{}\" is {}", field.path, field.text()), {},
+                      "images are bytes of a file, or u8, u16 or f32 of shape [height, width] or "
+                      "[height, width, channels]");
+  image.height = field.shape[0];
+  image.width = field.shape[1];
+  const std::int64_t channels = rank == 2 ? 1 : field.shape[2];
+  if (channels != kUnknown && (channels < 1 || channels > 4))
+    throw ConfigError(
+        fmt::format("image: field \"{}\" is {}: {} channels", field.path, field.text(), channels),
+        {}, "channels come last, and there are 1 to 4");
+  image.channels = channels == kUnknown ? 0 : static_cast<int>(channels);
+  image.dtype = field.dtype;
+  image.white = field.dtype == Dtype::u8 ? 255 : field.dtype == Dtype::u16 ? 65535 : 1;
+  return image;
+}
+
+class ImageChain final : public Op {
+ public:
+  ImageChain(std::vector<Step> steps, std::string field, std::uint64_t seed)
+      : steps_(std::move(steps)), field_(std::move(field)), seed_(seed) {
+    for (const Step& step : steps_) {
+      random_ = random_ || step.step->random();
+      if (const DecodeRequest* const request = step.step->request()) request_ = *request;
+    }
+  }
+  [[nodiscard]] std::string word() const override { return "image"; }
+  [[nodiscard]] std::string describe() const override {
+    std::string text = "image";
+    for (const Step& step : steps_) text += " " + describe_step(step);
+    return random_ ? fmt::format("{}, seed={}", text, seed_) : text;
+  }
+  [[nodiscard]] Json arguments() const override {
+    Json steps = Json::array();
+    for (const Step& step : steps_) steps.push_back({step.word, step.arguments});
+    return {{"steps", steps}, {"field", field_}, {"seed", seed_}};
+  }
+  [[nodiscard]] bool random() const override { return random_; }
+  [[nodiscard]] std::uint64_t seed() const override { return seed_; }
+
+  [[nodiscard]] ElementSpec output(const ElementSpec& input) const override {
+    if (!input.known) return input;
+    ElementSpec spec = input;
+    FieldSpec& field = spec.fields[index_in(input)];
+    const ImageSpec image = image_after(field);
+    const std::int64_t channels = image.channels == 0 ? kUnknown : image.channels;
+    field.dtype = image.dtype;
+    field.shape = image.planes ? Shape{channels, image.height, image.width}
+                               : Shape{image.height, image.width, channels};
+    return spec;
+  }
+
+  Result<void> run(const BlockView& in, const BlockView& out,
+                   const OpContext& context) const override {
+    Scratch own;
+    Scratch& scratch = context.scratch != nullptr ? *context.scratch : own;
+    const std::size_t index = index_in(*in.spec);
+    for (std::size_t i = 0; i < in.columns.size(); ++i) {
+      if (i == index) continue;
+      const Column& from = in.columns[i];
+      const Column& to = out.columns[i];
+      if (from.dense()) {
+        if (from.row_bytes > 0) std::memcpy(to.data, from.data, in.rows * from.row_bytes);
+      } else {
+        for (std::size_t row = 0; row < in.rows; ++row) to.tensors[row] = from.tensors[row];
+      }
+    }
+    const ImageSpec wanted = image_after(in.spec->fields[index]);
+    for (std::size_t row = 0; row < in.rows; ++row) {
+      if (!trace::at_sample(in.identity.sample_id[row])) return cancelled(row);
+      const Scratch::Frame frame(scratch);
+      auto done = run_row(in, out, index, row, wanted, context, scratch);
+      if (!done) {
+        done.failure().row = row;
+        return done;
+      }
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::size_t index_in(const ElementSpec& spec) const {
+    if (const auto index = spec.find(field_.empty() ? "image" : field_)) return *index;
+    if (field_.empty() && spec.fields.size() == 1) return 0;
+    throw ConfigError(
+        fmt::format("image: no field \"{}\" in {}", field_.empty() ? "image" : field_, spec.text()),
+        {}, "name it: decode({.field = \"...\"}) or of(\"...\")");
+  }
+
+  [[nodiscard]] ImageSpec image_after(const FieldSpec& field) const {
+    ImageSpec image = image_of(field);
+    if (image.encoded && !request_)
+      throw ConfigError(fmt::format("image: field \"{}\" holds encoded bytes", field.path), {},
+                        "begin the chain with image::decode()");
+    for (const Step& step : steps_) image = step.step->output(image);
+    return image;
+  }
+
+  Result<Picture> open(const BlockView& in, std::size_t index, std::size_t row,
+                       Scratch& scratch) const {
+    const Column& column = in.columns[index];
+    const FieldSpec& field = in.spec->fields[index];
+    if (request_) {
+      const std::span<const std::byte> bytes = column.tensors[row].raw();
+      auto info = probe_image(bytes, request_->limits);
+      if (!info) return std::move(info.failure());
+      if (info->dtype != Dtype::u8 && info->dtype != Dtype::u16)
+        return Failure{
+            fmt::format("decode: the array holds {}, not bytes", dtype_name(info->dtype)),
+            {},
+            "decode() is for images of u8 or u16"};
+      return Picture(bytes, *info, *request_, scratch);
+    }
+    // Rows of a block have no room behind them, which the resize may read.
+    const bool dense = column.dense();
+    const Shape& shape = dense ? field.shape : column.tensors[row].shape();
+    Pixels pixels;
+    pixels.height = shape[0];
+    pixels.width = shape[1];
+    pixels.channels = shape.size() == 2 ? 1 : static_cast<int>(shape[2]);
+    pixels.dtype = field.dtype;
+    pixels.stride = static_cast<std::size_t>(pixels.width) *
+                    static_cast<std::size_t>(pixels.channels) * dtype_size(field.dtype);
+    const std::size_t size = pixels.stride * static_cast<std::size_t>(pixels.height);
+    if (size == 0 || pixels.channels < 1 || pixels.channels > 4)
+      return Failure{fmt::format("image: an image of shape {}", shape_text(shape)),
+                     {},
+                     "images have rows, columns and 1 to 4 channels"};
+    std::byte* const copy = scratch.allocate(size + Pixels::kSlack);
+    std::memcpy(copy,
+                dense ? column.data + row * column.row_bytes : column.tensors[row].raw().data(),
+                size);
+    pixels.data = copy;
+    return Picture(pixels, scratch);
+  }
+
+  Result<void> run_row(const BlockView& in, const BlockView& out, std::size_t index,
+                       std::size_t row, const ImageSpec& wanted, const OpContext& context,
+                       Scratch& scratch) const {
+    auto opened = open(in, index, row, scratch);
+    if (!opened) return std::move(opened.failure());
+    Picture& picture = *opened;
+    std::uint64_t drawn = 0;
+    if (random_) drawn = (*context.rng)(row)();
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      Rng rng(drawn, i);  // each step has numbers of its own
+      if (auto done = steps_[i].step->apply(picture, rng); !done) return done;
+    }
+    const Column& to = out.columns[index];
+    const std::size_t size =
+        static_cast<std::size_t>(picture.height()) * static_cast<std::size_t>(picture.width()) *
+        static_cast<std::size_t>(picture.channels()) * dtype_size(wanted.dtype);
+    if (to.dense()) {
+      if (size != to.row_bytes)
+        return Failure{fmt::format("image: {} x {} with {} channel(s) came out, {} was planned",
+                                   picture.height(), picture.width(), picture.channels(),
+                                   out.spec->fields[index].text())};
+      return picture.store(to.data + row * to.row_bytes, wanted.dtype, wanted.planes);
+    }
+    const std::shared_ptr<std::byte[]> memory(new std::byte[size]);
+    if (auto done = picture.store(memory.get(), wanted.dtype, wanted.planes); !done) return done;
+    Shape shape{picture.height(), picture.width(), picture.channels()};
+    if (wanted.planes) shape = {picture.channels(), picture.height(), picture.width()};
+    to.tensors[row] = Tensor::view(wanted.dtype, std::move(shape), {memory.get(), size}, memory);
+    return {};
+  }
+
+  std::vector<Step> steps_;
+  std::string field_;
+  std::uint64_t seed_;
+  bool random_ = false;
+  std::optional<DecodeRequest> request_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Op> make_image_chain(const Json& arguments) {
+  std::vector<Step> steps;
+  const Json list = arguments.value("steps", Json::array());
+  if (!list.is_array()) throw ConfigError("image: steps must be a list");
+  for (const Json& step : list) {
+    if (!step.is_array() || step.size() != 2 || !step[0].is_string())
+      throw ConfigError("image: a step is a word and its arguments");
+    steps.push_back(make_step(step[0].get<std::string>(), step[1]));
+  }
+  return std::make_shared<ImageChain>(std::move(steps), arguments.value("field", std::string()),
+                                      arguments.value("seed", std::uint64_t{0}));
+}
+
+namespace image {
+
+struct Chain::Impl {
+  Json arguments;
+};
+
+Chain of(std::string field) {
+  return Chain(std::make_shared<Chain::Impl>(
+      Chain::Impl{{{"steps", Json::array()}, {"field", std::move(field)}, {"seed", 0}}}));
+}
+
+Chain decode(const DecodeOptions& options) {
+  return of(options.field)
+      .step("decode", Json{{"channels", options.channels},
+                           {"keep_16_bit", options.keep_16_bit},
+                           {"fast_scale", options.fast_scale},
+                           {"pixels_max", options.pixels_max}}
+                          .dump());
+}
+
+Chain Chain::step(const std::string& word, const std::string& arguments) const {
+  const auto given = parse_json(arguments);
+  if (!given) throw ConfigError(fmt::format("{}: its arguments are not JSON", word));
+  Step made = make_step(word, *given);
+  auto next = std::make_shared<Impl>(*impl_);
+  next->arguments["steps"].push_back({word, std::move(made.arguments)});
+  return Chain(std::move(next));
+}
+
+Chain Chain::seed(std::uint64_t seed) const {
+  auto next = std::make_shared<Impl>(*impl_);
+  next->arguments["seed"] = seed;
+  return Chain(std::move(next));
+}
+
+Chain::operator OpCall() const {
+  return OpCall(make_image_chain(impl_->arguments));
+}
+
+namespace {
+Json pair_of(const Range& range) {
+  return Json::array({range.low, range.high});
+}
+std::string text_of(const Json& arguments) {
+  return arguments.dump();
+}
+}  // namespace
+
+Chain Chain::resize(std::int64_t height, std::int64_t width, const ResizeOptions& options) const {
+  return step("resize", text_of({{"height", height},
+                                 {"width", width},
+                                 {"filter", options.filter},
+                                 {"antialias", options.antialias}}));
+}
+Chain Chain::resize_short(std::int64_t size, const ResizeOptions& options) const {
+  return step(
+      "resize_short",
+      text_of({{"size", size}, {"filter", options.filter}, {"antialias", options.antialias}}));
+}
+Chain Chain::crop(std::int64_t y, std::int64_t x, std::int64_t height, std::int64_t width) const {
+  return step("crop", text_of({{"y", y}, {"x", x}, {"height", height}, {"width", width}}));
+}
+Chain Chain::center_crop(std::int64_t height, std::int64_t width) const {
+  return step("center_crop", text_of({{"height", height}, {"width", width}}));
+}
+Chain Chain::random_crop(std::int64_t height, std::int64_t width) const {
+  return step("random_crop", text_of({{"height", height}, {"width", width}}));
+}
+Chain Chain::random_resized_crop(std::int64_t height, std::int64_t width,
+                                 const ResizedCropOptions& options) const {
+  return step("random_resized_crop", text_of({{"height", height},
+                                              {"width", width},
+                                              {"scale", pair_of(options.scale)},
+                                              {"ratio", pair_of(options.ratio)},
+                                              {"antialias", options.antialias}}));
+}
+Chain Chain::pad(const PadOptions& options) const {
+  return step("pad", text_of({{"top", options.top},
+                              {"bottom", options.bottom},
+                              {"left", options.left},
+                              {"right", options.right},
+                              {"value", options.value}}));
+}
+Chain Chain::random_flip(const FlipOptions& options) const {
+  return step("random_flip", text_of({{"horizontal", options.horizontal},
+                                      {"vertical", options.vertical},
+                                      {"chance", options.chance}}));
+}
+Chain Chain::rotate90(std::int64_t turns) const {
+  return step("rotate90", text_of({{"turns", turns}}));
+}
+Chain Chain::random_rotate90() const {
+  return step("random_rotate90", "{}");
+}
+Chain Chain::random_brightness(double delta) const {
+  return step("random_brightness", text_of({{"delta", delta}}));
+}
+Chain Chain::random_contrast(double low, double high) const {
+  return step("random_contrast", text_of({{"low", low}, {"high", high}}));
+}
+Chain Chain::random_saturation(double low, double high) const {
+  return step("random_saturation", text_of({{"low", low}, {"high", high}}));
+}
+Chain Chain::random_hue(double delta) const {
+  return step("random_hue", text_of({{"delta", delta}}));
+}
+Chain Chain::grayscale(double chance) const {
+  return step("grayscale", text_of({{"chance", chance}}));
+}
+Chain Chain::color_jitter(const JitterOptions& options) const {
+  return step("color_jitter", text_of({{"brightness", options.brightness},
+                                       {"contrast", options.contrast},
+                                       {"saturation", options.saturation},
+                                       {"hue", options.hue}}));
+}
+Chain Chain::gaussian_blur(const BlurOptions& options) const {
+  return step("gaussian_blur",
+              text_of({{"sigma", pair_of(options.sigma)}, {"chance", options.chance}}));
+}
+Chain Chain::random_erasing(const ErasingOptions& options) const {
+  return step("random_erasing", text_of({{"chance", options.chance},
+                                         {"scale", pair_of(options.scale)},
+                                         {"ratio", pair_of(options.ratio)},
+                                         {"value", options.value}}));
+}
+Chain Chain::normalize(std::vector<double> mean, std::vector<double> std) const {
+  return step("normalize", text_of({{"mean", std::move(mean)}, {"std", std::move(std)}}));
+}
+Chain Chain::to_float(Dtype dtype) const {
+  return step("to_float", text_of({{"dtype", std::string(dtype_name(dtype))}}));
+}
+Chain Chain::to_bytes() const {
+  return step("to_bytes", "{}");
+}
+Chain Chain::channels_first() const {
+  return step("channels_first", "{}");
+}
+
+}  // namespace image
+}  // namespace penstock

@@ -1,0 +1,120 @@
+#pragma once
+// The ops of an image chain. Each has a file of its own that says its word, its parameters, what
+// it makes of images as far as that is known before running, and what it asks of one picture.
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "op/picture.h"
+#include "penstock/rng.h"
+
+namespace penstock {
+
+/// What is known of images before they are there.
+struct ImageSpec {
+  std::int64_t height = kUnknown;
+  std::int64_t width = kUnknown;
+  int channels = 3;  // 0: as stored
+  Dtype dtype = Dtype::u8;
+  double white = 255;    // the value of white; 0 once values have no range any more
+  bool planes = false;   // channels first
+  bool encoded = false;  // not decoded yet
+};
+
+class ImageStep {
+ public:
+  virtual ~ImageStep() = default;
+  [[nodiscard]] virtual bool random() const { return false; }
+  /// Throws ConfigError where the step cannot work on, or would do nothing to, such images.
+  [[nodiscard]] virtual ImageSpec output(const ImageSpec& in) const = 0;
+  /// Of the step that decodes: what to ask the codec for.
+  [[nodiscard]] virtual const DecodeRequest* request() const { return nullptr; }
+  /// Any thread, any number of times.
+  virtual Result<void> apply(Picture& picture, Rng& rng) const = 0;
+};
+
+/// One parameter of a step. Without a fallback (null) it must be given.
+struct StepParameter {
+  std::string name;
+  Json fallback;
+  std::string about;
+};
+
+/// The arguments of a step, complete and of the right types.
+class StepArguments {
+ public:
+  StepArguments(std::string word, Json values)
+      : word_(std::move(word)), values_(std::move(values)) {}
+  [[nodiscard]] double number(const char* name) const;
+  [[nodiscard]] std::int64_t integer(const char* name) const;
+  [[nodiscard]] bool flag(const char* name) const;
+  [[nodiscard]] std::string text(const char* name) const;
+  /// A list of numbers; a single number counts as a list of one.
+  [[nodiscard]] std::vector<double> numbers(const char* name) const;
+  /// Two numbers, low and high, in order.
+  [[nodiscard]] std::pair<double, double> range(const char* name) const;
+  /// A number above 0.
+  [[nodiscard]] std::int64_t size(const char* name) const;
+
+  /// A ConfigError about this step.
+  [[noreturn]] void refuse(const std::string& message, const std::string& remedy = {}) const;
+
+ private:
+  [[nodiscard]] const Json& at(const char* name) const { return values_.at(name); }
+  std::string word_;
+  Json values_;
+};
+
+struct StepKind {
+  std::string word;
+  std::string about;
+  std::vector<StepParameter> parameters;
+  std::function<std::unique_ptr<const ImageStep>(const StepArguments&)> make;
+};
+
+/// Every step there is, by word.
+const std::vector<StepKind>& image_steps();
+/// Throws ConfigError naming the steps there are.
+const StepKind& image_step_kind(const std::string& word);
+/// `given` with the fallbacks filled in; throws ConfigError for what is missing or unknown.
+Json complete_arguments(const StepKind& kind, const Json& given);
+
+/// ConfigErrors that several steps share.
+[[noreturn]] void refuse_step(const std::string& word, const std::string& message,
+                              const std::string& remedy = {});
+/// Colour needs a range of values to mean something.
+void expect_range(const std::string& word, const ImageSpec& in);
+void expect_channels_last(const std::string& word, const ImageSpec& in);
+void expect_colour(const std::string& word, const ImageSpec& in);
+
+StepKind decode_kind();
+StepKind resize_kind();
+StepKind resize_short_kind();
+StepKind crop_kind();
+StepKind center_crop_kind();
+StepKind pad_kind();
+StepKind random_crop_kind();
+StepKind random_resized_crop_kind();
+StepKind random_flip_kind();
+StepKind rotate90_kind();
+StepKind random_rotate90_kind();
+StepKind random_brightness_kind();
+StepKind random_contrast_kind();
+StepKind random_saturation_kind();
+StepKind random_hue_kind();
+StepKind grayscale_kind();
+StepKind color_jitter_kind();
+StepKind gaussian_blur_kind();
+StepKind random_erasing_kind();
+StepKind normalize_kind();
+StepKind to_float_kind();
+StepKind to_bytes_kind();
+StepKind channels_first_kind();
+
+}  // namespace penstock

@@ -1,0 +1,104 @@
+#pragma once
+// One image on its way through a chain of ops. Ops say what they want of it; pixels are made when
+// there is no way around it, mostly once, at the end, row by row into the batch: what is decoded is
+// what the crop needs, and crop, resize, flip, colour and conversion are one pass.
+
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "codec/codec.h"
+#include "kernel/pixels.h"
+#include "kernel/resample.h"
+#include "sample/scratch.h"
+
+namespace penstock {
+
+/// What happens to pixels where they are, one after the other.
+struct PointOp {
+  enum class Kind : std::uint8_t { scale, clamp, saturate, hue };
+  Kind kind = Kind::scale;
+  Quad a = {};  // scale: factors; clamp: low, high; saturate: factor; hue: turn, white
+  Quad b = {};  // scale: offsets
+};
+
+struct ResizeTo {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  Filter filter = Filter::bilinear;
+  bool antialias = true;
+};
+
+/// Four floats a pixel, as `pixels()` makes them.
+struct FloatImage {
+  float* data = nullptr;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  [[nodiscard]] float* row(std::int64_t y) const { return data + 4 * width * y; }
+};
+
+/// Used by one thread; all memory is of `scratch` and lives until the caller's frame ends.
+class Picture {
+ public:
+  /// `bytes` stay where they are; nothing is decoded yet.
+  Picture(std::span<const std::byte> bytes, const ImageInfo& info, const DecodeRequest& request,
+          Scratch& scratch);
+  Picture(const Pixels& pixels, Scratch& scratch);
+
+  [[nodiscard]] std::int64_t height() const;
+  [[nodiscard]] std::int64_t width() const;
+  [[nodiscard]] int channels() const { return channels_; }
+  /// The value of white: 255, 65535 or 1.
+  [[nodiscard]] float white() const { return white_; }
+  void set_white(float white) { white_ = white; }
+  /// True once values have no range any more.
+  [[nodiscard]] bool normalized() const { return normalized_; }
+  void set_normalized() { normalized_ = true; }
+  [[nodiscard]] Scratch& scratch() const { return scratch_; }
+
+  /// `region` must lie inside.
+  Result<void> crop(const Region& region);
+  Result<void> resize(const ResizeTo& target);
+  void flip(bool horizontal, bool vertical);
+  void point(const PointOp& op) { points_.push_back(op); }
+  /// Asks the decoder for fewer pixels than there are; pixels may differ from a full decode.
+  void allow_fast_scale() { fast_scale_ = true; }
+
+  /// Makes the pixels now; the caller may change them. What was asked before has happened to them.
+  Result<FloatImage> pixels();
+  /// Goes on with other pixels, of the same number of channels.
+  void replace(const FloatImage& image);
+
+  /// Makes the pixels and writes them: rows of interleaved values, or one plane a channel.
+  Result<void> store(std::byte* out, Dtype dtype, bool planes);
+
+ private:
+  template <typename Emit>
+  Result<void> each_row(Emit emit);
+  Result<Pixels> decoded(const Region& region);
+  Result<void> prepare_resize();
+  template <typename Emit>
+  Result<void> resized(Emit emit);
+  void finish_row(float* row) const;
+  void start_from(const FloatImage& image);
+
+  Scratch& scratch_;
+  std::span<const std::byte> bytes_;  // empty once there are pixels
+  ImageInfo info_;
+  DecodeRequest request_;
+  Pixels pixels_;      // 1 to 4 values a pixel, as decoded
+  FloatImage floats_;  // or these, where data is set
+  int channels_ = 3;
+  float white_ = 255;
+  bool fast_scale_ = false;
+  bool normalized_ = false;
+
+  Region region_;  // of the source
+  std::optional<ResizeTo> resize_;
+  Region window_;  // of what the resize gives
+  bool mirror_x_ = false;
+  bool mirror_y_ = false;
+  std::vector<PointOp> points_;
+};
+
+}  // namespace penstock
