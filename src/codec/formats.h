@@ -1,0 +1,79 @@
+#pragma once
+// What codec.cc asks of each format. Sizes and parts are as stored: before EXIF orientation. A
+// decoder gives the channels that cost it least; codec.cc makes the wanted ones of them.
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+
+#include "base/result.h"
+#include "codec/codec.h"
+#include "sample/scratch.h"
+
+namespace penstock {
+
+using EncodedBytes = std::span<const std::byte>;
+
+struct StoredRequest {
+  Region part = {};  // inside the image, not empty
+  int channels = 3;  // 1, 3 or 4
+  std::int64_t fast_width = 0;
+  std::int64_t fast_height = 0;
+  bool keep_16_bit = false;
+  std::chrono::steady_clock::time_point deadline = {};
+};
+
+/// Headers only: no memory is taken, and sizes are not yet checked against limits.
+Result<ImageInfo> probe_jpeg(EncodedBytes bytes);
+Result<ImageInfo> probe_png(EncodedBytes bytes);
+Result<ImageInfo> probe_webp(EncodedBytes bytes);
+Result<ImageInfo> probe_bmp(EncodedBytes bytes);
+Result<ImageInfo> probe_pnm(EncodedBytes bytes);
+Result<ImageInfo> probe_npy(EncodedBytes bytes);
+
+/// `stored` is what the probe of the same format said.
+Result<Pixels> decode_jpeg(EncodedBytes bytes, const ImageInfo& stored,
+                           const StoredRequest& request, Scratch& scratch);
+Result<Pixels> decode_png(EncodedBytes bytes, const ImageInfo& stored, const StoredRequest& request,
+                          Scratch& scratch);
+Result<Pixels> decode_webp(EncodedBytes bytes, const ImageInfo& stored,
+                           const StoredRequest& request, Scratch& scratch);
+Result<Pixels> decode_bmp(EncodedBytes bytes, const ImageInfo& stored, const StoredRequest& request,
+                          Scratch& scratch);
+Result<Pixels> decode_pnm(EncodedBytes bytes, const ImageInfo& stored, const StoredRequest& request,
+                          Scratch& scratch);
+Result<Pixels> decode_npy(EncodedBytes bytes, const ImageInfo& stored, const StoredRequest& request,
+                          Scratch& scratch);
+
+/// PNG as libpng reads it: every kind of PNG, slower. The chunks have been checked.
+Result<Pixels> decode_png_plainly(EncodedBytes bytes, const StoredRequest& request,
+                                  Scratch& scratch);
+
+/// The orientation, 1 to 8, that a block of EXIF (from its "II" or "MM" on) holds; 1 where it
+/// holds none or is damaged: a picture is not refused for what stands beside it.
+int exif_orientation(EncodedBytes exif);
+
+/// Whole numbers of foreign bytes; the caller has checked that they are there.
+inline unsigned byte_at(EncodedBytes bytes, std::size_t at) {
+  return std::to_integer<unsigned>(bytes[at]);
+}
+inline std::uint32_t big16(EncodedBytes bytes, std::size_t at) {
+  return byte_at(bytes, at) << 8U | byte_at(bytes, at + 1);
+}
+inline std::uint32_t big32(EncodedBytes bytes, std::size_t at) {
+  return big16(bytes, at) << 16U | big16(bytes, at + 2);
+}
+inline std::uint32_t little16(EncodedBytes bytes, std::size_t at) {
+  return byte_at(bytes, at) | byte_at(bytes, at + 1) << 8U;
+}
+inline std::uint32_t little32(EncodedBytes bytes, std::size_t at) {
+  return little16(bytes, at) | little16(bytes, at + 2) << 16U;
+}
+
+/// Whether `text` stands at `at`.
+inline bool has_text(EncodedBytes bytes, std::size_t at, std::string_view text) {
+  if (at > bytes.size() || text.size() > bytes.size() - at) return false;
+  return std::string_view(reinterpret_cast<const char*>(bytes.data()) + at, text.size()) == text;
+}
+
+}  // namespace penstock

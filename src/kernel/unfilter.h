@@ -1,0 +1,22 @@
+#pragma once
+// PNG stores what is left of a row after a guess from its neighbours; this undoes it.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock {
+
+/// Bytes behind a row, and behind the row above, that may be read though they are not used.
+inline constexpr std::size_t kUnfilterSlack = 4;
+inline constexpr std::uint8_t kPngFiltersMax = 4;  // None, Sub, Up, Average, Paeth
+
+/// Undoes `filter` (0 to 4) of `bytes` bytes in place. `above` is the row above, undone already, or
+/// zeros. `pixel_bytes` is 1, 2, 3 or 4.
+void unfilter_row(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above,
+                  std::size_t bytes, std::size_t pixel_bytes);
+
+/// The same, as the standard writes it.
+void unfilter_row_plainly(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above,
+                          std::size_t bytes, std::size_t pixel_bytes);
+
+}  // namespace penstock
