@@ -33,7 +33,7 @@ struct ImageInfo {
   ImageFormat format = ImageFormat::png;
   std::int64_t width = 0;
   std::int64_t height = 0;
-  int channels = 3;     // as stored, palettes looked up: 1, 2 (gray and alpha), 3 or 4
+  int channels = 3;     // 1, 2 (gray and alpha), 3 or 4; palettes looked up, CMYK counts as RGB
   int bits = 8;         // of one value: 8 or 16 (fewer count as 8); npy may have any dtype of ours
   int orientation = 1;  // EXIF: 1 to 8; 1 where there is none
   bool cmyk = false;    // stored as CMYK or YCCK; comes out as RGB
@@ -53,8 +53,9 @@ struct Region {
 };
 
 struct DecodeRequest {
-  /// 1 (gray), 3 (RGB), 4 (RGB and alpha), or 0: as stored. Alpha is dropped, never multiplied in;
-  /// gray of RGB is (299 R + 587 G + 114 B + 500) / 1000.
+  /// 1 (gray), 3 (RGB), 4 (RGB and alpha), or 0: those of ImageInfo. Alpha is dropped, never
+  /// multiplied in; gray of RGB is (299 R + 587 G + 114 B + 500) / 1000, but of a JPEG the luma
+  /// that it stores. Of npy, other dtypes than u8 and u16 are copied only: no gray, no alpha.
   int channels = 3;
   /// The part that is wanted; nothing: all. Its pixels are those of a full decode.
   std::optional<Region> region = {};
@@ -62,7 +63,7 @@ struct DecodeRequest {
   /// directions; 0: never. Pixels then differ from a full decode.
   std::int64_t fast_width = 0;
   std::int64_t fast_height = 0;
-  bool keep_16_bit = false;  // otherwise 16 bits become 8: the upper ones
+  bool keep_16_bit = false;  // otherwise 16 bits become 8: the upper ones (npy: always as stored)
   ImageLimits limits = {};
 };
 

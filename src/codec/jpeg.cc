@@ -33,7 +33,7 @@ bool is_harmless(int code) {
          code == JWRN_BOGUS_PROGRESSION || code == JWRN_BOGUS_ICC;
 }
 
-/// libjpeg's object, kept for the life of a thread: making one costs as much as a small picture.
+/// libjpeg's object, kept for the life of a thread. After an error it is as good as new.
 class Decompressor {
  public:
   Decompressor() {

@@ -102,6 +102,10 @@ inline Values jpeg(const JpegOptions& options, const Values& pixels) {
   jpeg_set_quality(&cinfo, 90, TRUE);
   cinfo.comp_info[0].h_samp_factor = options.h_samples;
   cinfo.comp_info[0].v_samp_factor = options.v_samples;
+  if (options.channels == 4 && !options.stored_rgb) {
+    cinfo.comp_info[3].h_samp_factor = options.h_samples;
+    cinfo.comp_info[3].v_samp_factor = options.v_samples;
+  }
   if (options.channels == 1)
     cinfo.comp_info[0].h_samp_factor = cinfo.comp_info[0].v_samp_factor = 1;
   if (options.progressive) jpeg_simple_progression(&cinfo);

@@ -249,8 +249,8 @@ Result<void> check_rest(EncodedBytes bytes, PngFile& file) {
 std::optional<Failure> claims_too_much(const PngFile& file) {
   // DEFLATE cannot make more than 1032 bytes of one.
   constexpr std::uint64_t kRatioMax = 1032;
-  const std::uint64_t needed = file.header.row_bytes() * file.header.height;
-  if (needed <= (file.pixel_bytes + 16) * kRatioMax) return {};
+  const std::uint64_t most = (file.pixel_bytes + 16) * kRatioMax;
+  if (file.header.row_bytes() <= most / file.header.height) return {};
   return Failure{.message = fmt::format(
                      "the PNG claims {} x {} pixels, but its {} bytes of pixel data cannot hold "
                      "them",
