@@ -120,6 +120,9 @@ bool after_whole(const Node& node) {
 
 Dataset add_map(const Dataset& input, std::shared_ptr<const Op> op, std::uint64_t seed) {
   MapVerb verb{op, seed, input.batched() && !op->row_wise()};
+  if (op->draws_by_row() && !input.batched())
+    throw ConfigError(fmt::format("{}: it mixes the samples of a batch", op->describe()), {},
+                      "put it after batch()");
   if (verb.whole) {
     if (!input.element_spec().known)
       throw ConfigError(fmt::format("{}: a function of whole batches needs to know what they hold",
@@ -130,7 +133,7 @@ Dataset add_map(const Dataset& input, std::shared_ptr<const Op> op, std::uint64_
         throw ConfigError(fmt::format("{}: field \"{}\" ({}) has no batch tensor", op->describe(),
                                       field.path, field.text()),
                           {}, "map it before batch, or declare .row_wise = true");
-    if (op->random())
+    if (op->random() && !op->draws_by_row())
       throw ConfigError(
           fmt::format("{}: an Rng is keyed for one sample, this function sees a batch",
                       op->describe()),
@@ -140,7 +143,8 @@ Dataset add_map(const Dataset& input, std::shared_ptr<const Op> op, std::uint64_
   // Row-wise ops see rows; whole ops see the batch with its rows as first dimension.
   node.spec = op->output(input.element_spec());
   if (verb.whole && !node.spec.known) node.spec = input.element_spec();
-  if (after_whole(*input.node()) && (op->random() || !node.spec.known))
+  const bool draws = op->random() && !op->draws_by_row();
+  if (after_whole(*input.node()) && (draws || !node.spec.known))
     throw ConfigError(fmt::format("{}: after a function of whole batches a map must have a known "
                                   "result and take no Rng",
                                   op->describe()),

@@ -35,6 +35,8 @@ class Op {
   [[nodiscard]] virtual std::uint64_t seed() const { return 0; }
   /// True when each row depends on itself alone, so that after batch any block may be asked.
   [[nodiscard]] virtual bool row_wise() const { return true; }
+  /// True for an op of whole batches that draws for each row by the row's key.
+  [[nodiscard]] virtual bool draws_by_row() const { return false; }
   /// True for functions of a Sample: on whole batches those are called once for all rows.
   [[nodiscard]] virtual bool takes_samples() const { return false; }
   /// Arguments that make it again, for ops of the catalogue.
@@ -60,5 +62,8 @@ std::shared_ptr<const Op> make_catalogued_op(const std::string& word, const Json
 std::vector<std::string> catalogue_words();
 std::shared_ptr<const Op> make_cast(const Json& arguments);
 std::shared_ptr<const Op> make_image_chain(const Json& arguments);
+std::shared_ptr<const Op> make_one_hot(const Json& arguments);
+std::shared_ptr<const Op> make_mixup(const Json& arguments);
+std::shared_ptr<const Op> make_cutmix(const Json& arguments);
 
 }  // namespace penstock

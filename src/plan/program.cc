@@ -207,7 +207,7 @@ void Compiler::map_chains(const Node& node, const MapVerb& map, const MapPlace& 
   for (Chain& chain : chains) {
     // A row-wise op after batch is the same as before it, unless a whole one came between.
     if (map.whole || !chain.whole.empty()) {
-      chain.whole.push_back({map.op, node.spec, place.title});
+      chain.whole.push_back({map.op, node.spec, place});
     } else {
       chain.samples = map_stage(std::move(chain.samples), map.op, node.spec, place);
     }

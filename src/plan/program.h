@@ -11,6 +11,7 @@
 #include "order/steps.h"
 #include "plan/cursor.h"
 #include "plan/stage.h"
+#include "plan/stages.h"
 
 namespace penstock {
 
@@ -18,7 +19,7 @@ namespace penstock {
 struct WholeOp {
   std::shared_ptr<const Op> op;
   ElementSpec spec;  // of a row of its result
-  std::string title;
+  MapPlace place;
 };
 
 struct Chain {

@@ -109,8 +109,8 @@ TEST(ProgramTest, MapsAfterAWholeOneComeAfterItToo) {
 TEST(ProgramTest, OpsAreTitledByTheirOrderInTheDataset) {
   const Program program = compiled(
       Dataset::range(4).map(cast(Dtype::i32)).batch(2).map(same, {.name = "one"}).map(same));
-  EXPECT_EQ(program.chains[0].whole[0].title, "map \"one\" (Sample) -> Sample#1");
-  EXPECT_EQ(program.chains[0].whole[1].title, "map (Sample) -> Sample#2");
+  EXPECT_EQ(program.chains[0].whole[0].place.title, "map \"one\" (Sample) -> Sample#1");
+  EXPECT_EQ(program.chains[0].whole[1].place.title, "map (Sample) -> Sample#2");
 }
 
 TEST(ProgramTest, ARowWiseMapAfterBatchIsTheSameAsBeforeIt) {

@@ -49,25 +49,32 @@ Result<void> take_apart(const Sample& made, const BlockView& out) {
 
 /// Row-wise ops leave out rows that cannot be made where policy says so; a function of the whole
 /// batch fails for all of it.
-Result<void> apply(const WholeOp& step, const IdSpace& ids, const BlockView& in,
+Result<void> apply(const WholeOp& step, const IdSpace& ids, std::uint64_t pass, const BlockView& in,
                    const BlockView& out, Scratch& scratch) {
   Result<void> done;
+  OpContext context;
+  context.scratch = &scratch;
   if (step.op->row_wise()) {
     return for_good_rows(out, ids, [&](std::size_t first, std::size_t rows) {
       const Scratch::Frame frame(scratch);
       auto part =
-          step.op->run(cut_rows(in, first, rows, scratch), cut_rows(out, first, rows, scratch), {});
-      if (!part) part.failure().where.op = step.title;
+          step.op->run(cut_rows(in, first, rows, scratch), cut_rows(out, first, rows, scratch), context);
+      if (!part) part.failure().where.op = step.place.title;
       return part;
     });
   }
   if (!step.op->takes_samples()) {
-    done = step.op->run(in, out, {});
+    const RandomKey key{step.place.seed, step.place.ordinal, pass};
+    const RowRng rng = [&](std::size_t row) {
+      return key.rng(in.identity.occurrence[row], ids.key(in.identity.sample_id[row]));
+    };
+    if (step.op->draws_by_row()) context.rng = &rng;
+    done = step.op->run(in, out, context);
   } else {
     auto made = step.op->run_sample(whole_sample(in), {}, 0);
     done = made ? take_apart(*made, out) : Result<void>(std::move(made.failure()));
   }
-  if (!done) done.failure().where.op = step.title;
+  if (!done) done.failure().where.op = step.place.title;
   return done;
 }
 
@@ -184,7 +191,7 @@ Result<void> compute_step(const Program& program, const Place& place,
   for (const WholeOp& step : chain.whole) {
     auto next = std::make_unique<ScratchBlock>(step.spec, good_rows.size(), scratch,
                                                block->view().identity);
-    done = apply(step, chain.samples->ids(), block->view(), next->view(), scratch);
+    done = apply(step, chain.samples->ids(), place.turn.pass, block->view(), next->view(), scratch);
     if (!done) return done;
     tell(failures, next->view().identity.failed, good_rows, destinations);
     block =
