@@ -6,10 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace penstock {
+#include "base/json_fwd.h"
 
-/// Objects keep their keys sorted, so that equal values have equal text.
-using Json = nlohmann::json;
+namespace penstock {
 
 /// Parses `text`, or nothing when it is not JSON or nests deeper than 64.
 std::optional<Json> parse_json(std::string_view text);

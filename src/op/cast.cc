@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/json.h"
 #include "op/op.h"
 #include "penstock/error.h"
 #include "sample/rows.h"

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "base/json.h"
 #include "op/op.h"
 #include "penstock/error.h"
 
@@ -15,7 +16,7 @@ using Make = std::function<std::shared_ptr<const Op>(const Json&)>;
 
 const std::map<std::string, Make>& catalogue() {
   static const std::map<std::string, Make> ops{
-      {"cast", make_cast},   {"cutmix", make_cutmix}, {"image", make_image_chain},
+      {"cast", make_cast},   {"cutmix", make_cutmix},   {"image", make_image_chain},
       {"mixup", make_mixup}, {"one_hot", make_one_hot},
   };
   return ops;

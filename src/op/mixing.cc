@@ -93,10 +93,9 @@ Result<void> MixingOp::run(const BlockView& in, const BlockView& out,
     const double drawn = draw_beta(alpha_, rng);
     auto* const pixels =
         reinterpret_cast<float*>(out.columns[image].data + row * out.columns[image].row_bytes);
-    const double kept =
-        mix({row_of(in.columns[image], row), row_of(in.columns[image], partner), pixels,
-             in.spec->fields[image].shape},
-            drawn, rng);
+    const double kept = mix({row_of(in.columns[image], row), row_of(in.columns[image], partner),
+                             pixels, in.spec->fields[image].shape},
+                            drawn, rng);
     const float* const own = row_of(in.columns[label], row);
     const float* const other = row_of(in.columns[label], partner);
     auto* const mixed =

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "op/op.h"
 #include "penstock/image.h"
 

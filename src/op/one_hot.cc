@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/json.h"
 #include "op/op.h"
 #include "penstock/error.h"
 #include "penstock/image.h"
@@ -76,9 +77,9 @@ class OneHot final : public Op {
     std::int64_t value = 0;
     std::memcpy(&value, data, column.row_bytes);
     const auto unused = static_cast<unsigned>(8 * (sizeof value - column.row_bytes));
-    return is_signed ? static_cast<std::int64_t>(static_cast<std::uint64_t>(value) << unused) >>
-                           unused
-                     : value;
+    return is_signed
+               ? static_cast<std::int64_t>(static_cast<std::uint64_t>(value) << unused) >> unused
+               : value;
   }
 
   std::int64_t classes_;

@@ -2,9 +2,14 @@
 
 #include <utility>
 
+#include "base/json.h"
 #include "sample/rows.h"
 
 namespace penstock {
+
+Json Op::arguments() const {
+  return Json::object();
+}
 
 Result<Sample> Op::run_sample(const Sample& in, const OpContext& context, std::size_t row) const {
   Scratch scratch;

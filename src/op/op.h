@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "base/random_key.h"
 #include "base/result.h"
 #include "penstock/block.h"
@@ -40,7 +40,7 @@ class Op {
   /// True for functions of a Sample: on whole batches those are called once for all rows.
   [[nodiscard]] virtual bool takes_samples() const { return false; }
   /// Arguments that make it again, for ops of the catalogue.
-  [[nodiscard]] virtual Json arguments() const { return Json::object(); }
+  [[nodiscard]] virtual Json arguments() const;
   /// A user function's name; such ops travel by name.
   [[nodiscard]] virtual std::string name() const { return {}; }
 

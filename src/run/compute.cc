@@ -57,8 +57,8 @@ Result<void> apply(const WholeOp& step, const IdSpace& ids, std::uint64_t pass, 
   if (step.op->row_wise()) {
     return for_good_rows(out, ids, [&](std::size_t first, std::size_t rows) {
       const Scratch::Frame frame(scratch);
-      auto part =
-          step.op->run(cut_rows(in, first, rows, scratch), cut_rows(out, first, rows, scratch), context);
+      auto part = step.op->run(cut_rows(in, first, rows, scratch),
+                               cut_rows(out, first, rows, scratch), context);
       if (!part) part.failure().where.op = step.place.title;
       return part;
     });

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "penstock/error.h"
 #include "source/source.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/digest.h"
 #include "base/io.h"
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "base/result.h"
 #include "penstock/block.h"
 #include "penstock/dataset.h"
@@ -37,7 +37,7 @@ class Source {
   virtual void identify(Digest& digest) const = 0;
   /// Arguments that make it again on another machine, or nothing where data or a function must be
   /// there already under a name.
-  [[nodiscard]] virtual Json arguments() const { return Json::object(); }
+  [[nodiscard]] virtual Json arguments() const;
   [[nodiscard]] virtual std::string name() const { return {}; }
 
   /// First half: what must be read for these samples, in order. Nothing for data in memory.

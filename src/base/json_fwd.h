@@ -1,0 +1,11 @@
+#pragma once
+// Json by name, for headers: base/json.h itself is slow to compile.
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace penstock {
+
+/// Objects keep their keys sorted, so that equal values have equal text.
+using Json = nlohmann::json;
+
+}  // namespace penstock

@@ -1,0 +1,12 @@
+// tested in src/plan/serialise_test.cc
+#include "source/source.h"
+
+#include "base/json.h"
+
+namespace penstock {
+
+Json Source::arguments() const {
+  return Json::object();
+}
+
+}  // namespace penstock
