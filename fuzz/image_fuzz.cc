@@ -25,7 +25,7 @@ void read_all(const Pixels& pixels) {
     const std::size_t count = y + 1 == pixels.height ? row + Pixels::kSlack : row;
     for (std::size_t i = 0; i < count; ++i) sum += std::to_integer<unsigned>(from[i]);
   }
-  static volatile unsigned sink;
+  [[maybe_unused]] static volatile unsigned sink;
   sink = sum;
 }
 

@@ -42,7 +42,7 @@ void write_pngs(const std::filesystem::path& folder) {
                                        .color = color,
                                        .interlaced = odd,
                                        .transparency = odd && color < 4,
-                                       .palette = 12,
+                                       .palette = 16,
                                        .chunk = 60});
         const std::string name = fmt::format("png_{}_{}_{}", color, bits, odd ? "odd" : "plain");
         write(folder / "png", name, file);

@@ -234,6 +234,20 @@ TEST(JpegTest, AfterADamagedFileTheNextOneIsFine) {
   }
 }
 
+TEST(JpegTest, AnImageHandsNothingOnToTheNext) {
+  // Without its quantisation tables a file is damaged, whatever was decoded before it.
+  const Values file = made::jpeg({});
+  Values without = file;
+  const Values mark = {0xff, 0xdb};
+  for (auto at = std::search(without.begin(), without.end(), mark.begin(), mark.end());
+       at != without.end();
+       at = std::search(without.begin(), without.end(), mark.begin(), mark.end()))
+    without.erase(at, at + 2 + at[2] * 256 + at[3]);
+  ASSERT_LT(without.size(), file.size());
+  EXPECT_EQ(made::decode(file).message, "");
+  EXPECT_THAT(made::decode(without).message, HasSubstr("Quantization table"));
+}
+
 TEST(JpegTest, BytesBetweenSegmentsAreNoDamage) {
   // Many photos of a known set of cats and dogs have such.
   Values file = made::jpeg({});
