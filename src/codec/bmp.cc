@@ -52,14 +52,14 @@ std::optional<Failure> read_masks(EncodedBytes bytes, std::size_t info, BmpHeade
   unsigned used = 0;
   for (std::size_t i = 0; i < masks; ++i) {
     const std::uint32_t mask = little32(bytes, at + i * 4);
-    const int place = std::countr_zero(mask) / 8;
+    const unsigned place = static_cast<unsigned>(std::countr_zero(mask)) / 8;
     if (i == 3 && mask == 0) return {};
     if (std::popcount(mask) != 8 || mask != 0xffU << (place * 8U) || (used >> place & 1U) != 0) {
       return unsupported(fmt::format(
           "the BMP has a colour mask of {:#010x}, and only whole bytes can be read", mask));
     }
     used |= 1U << place;
-    header.places.at(i) = static_cast<std::size_t>(place);
+    header.places.at(i) = place;
     header.alpha = i == 3;
   }
   return {};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codec/codec.h"
+#include "codec/image_properties.h"
 #include "codec/made_images.h"
 
 namespace penstock {
@@ -55,10 +56,7 @@ Values bmp(const BmpOptions& options) {
   Values file = {'B', 'M'};
   const bool core = options.header == 12;
   const int height = std::abs(options.height);
-  put(file, 0, 8);
-  put(file, 0, 4);  // where the pixels begin: set below
-  file.resize(10);
-  put(file, 0, 4);
+  file.resize(14);  // where the pixels begin is set below
   put(file, options.header, 4);
   put(file, static_cast<std::uint32_t>(options.width), core ? 2 : 4);
   put(file, static_cast<std::uint32_t>(options.height), core ? 2 : 4);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "codec/image_properties.h"
 #include "codec/made_images.h"
 
 namespace penstock {

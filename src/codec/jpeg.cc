@@ -33,10 +33,11 @@ bool is_harmless(int code) {
          code == JWRN_BOGUS_PROGRESSION || code == JWRN_BOGUS_ICC;
 }
 
-/// libjpeg's object, kept for the life of a thread. After an error it is as good as new.
+/// libjpeg's object, made anew for each image: one that is kept hands the tables of an image on to
+/// the next, and a file without tables then gives pixels that depend on what came before it.
 class Decompressor {
  public:
-  Decompressor() {
+  explicit Decompressor(SteadyClock::time_point deadline) : deadline_(deadline) {
     cinfo_.err = jpeg_std_error(&errors_);
     errors_.error_exit = [](j_common_ptr cinfo) {
       of(cinfo).leave(
@@ -60,11 +61,6 @@ class Decompressor {
   Decompressor(const Decompressor&) = delete;
   Decompressor& operator=(const Decompressor&) = delete;
 
-  static Decompressor& mine() {
-    thread_local Decompressor decompressor;
-    return decompressor;
-  }
-
   /// False where libjpeg left `steps` by its error handler. What `steps` has on its own stack must
   /// need no destructor. Not inlined: the caller's variables must not live in registers here.
   template <typename Steps>
@@ -74,15 +70,6 @@ class Decompressor {
     return true;
   }
 
-  void begin(SteadyClock::time_point deadline) {
-    deadline_ = deadline;
-    calls_ = 0;
-    end_ = JpegEnd::good;
-  }
-  /// Back to the start; what the image needed is freed.
-  void abort() {
-    if (made_) jpeg_abort_decompress(&cinfo_);
-  }
   [[nodiscard]] bool made() const { return made_; }
   [[nodiscard]] JpegEnd end() const { return end_; }
   [[nodiscard]] const char* message() const { return message_.data(); }
@@ -115,14 +102,6 @@ class Decompressor {
   unsigned calls_ = 0;
   JpegEnd end_ = JpegEnd::good;
   bool made_ = false;
-};
-
-struct AbortAtEnd {
-  Decompressor& decompressor;
-  explicit AbortAtEnd(Decompressor& each) : decompressor(each) {}
-  ~AbortAtEnd() { decompressor.abort(); }
-  AbortAtEnd(const AbortAtEnd&) = delete;
-  AbortAtEnd& operator=(const AbortAtEnd&) = delete;
 };
 
 /// What a decode needs and gives; only what longjmp may skip.
@@ -379,10 +358,8 @@ Result<Pixels> decode_jpeg(EncodedBytes bytes, const ImageInfo& stored,
     return Failure{.message = fmt::format("the JPEG claims {} x {} pixels, but has only {} bytes",
                                           stored.width, stored.height, bytes.size())};
   }
-  Decompressor& decompressor = Decompressor::mine();
+  Decompressor decompressor(request.deadline);
   if (!decompressor.made()) return failure_of(decompressor, bytes);
-  const AbortAtEnd abort(decompressor);
-  decompressor.begin(request.deadline);
   Job job{.bytes = bytes, .request = request, .part = request.part};
   if (!decompressor.attempt([&] { decode_steps(decompressor.cinfo(), stored, job, scratch); }))
     return failure_of(decompressor, bytes);

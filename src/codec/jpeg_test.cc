@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codec/codec.h"
+#include "codec/image_properties.h"
 #include "codec/made_images.h"
 
 namespace penstock {
@@ -233,6 +234,20 @@ TEST(JpegTest, AfterADamagedFileTheNextOneIsFine) {
   }
 }
 
+TEST(JpegTest, AnImageHandsNothingOnToTheNext) {
+  // Without its quantisation tables a file is damaged, whatever was decoded before it.
+  const Values file = made::jpeg({});
+  Values without = file;
+  const Values mark = {0xff, 0xdb};
+  for (auto at = std::search(without.begin(), without.end(), mark.begin(), mark.end());
+       at != without.end();
+       at = std::search(without.begin(), without.end(), mark.begin(), mark.end()))
+    without.erase(at, at + 2 + at[2] * 256 + at[3]);
+  ASSERT_LT(without.size(), file.size());
+  EXPECT_EQ(made::decode(file).message, "");
+  EXPECT_THAT(made::decode(without).message, HasSubstr("Quantization table"));
+}
+
 TEST(JpegTest, BytesBetweenSegmentsAreNoDamage) {
   // Many photos of a known set of cats and dogs have such.
   Values file = made::jpeg({});
@@ -261,9 +276,7 @@ TEST(JpegTest, ScansAndTimeAreBounded) {
   const Values mark = {0xff, 0xda};
   const auto last = std::find_end(file.begin(), file.end(), mark.begin(), mark.end());
   const Values scan(last, file.end() - 2);
-  file.resize(file.size() - 2);
-  for (int i = 0; i < 600; ++i) file.insert(file.end(), scan.begin(), scan.end());
-  file.insert(file.end(), {0xff, 0xd9});
+  for (int i = 0; i < 600; ++i) file.insert(file.end() - 2, scan.begin(), scan.end());
   EXPECT_EQ(made::decode(file).message, "the JPEG has more than 500 scans");
   for (const bool progressive : {false, true}) {
     EXPECT_THAT(made::decode(made::jpeg({.progressive = progressive}),

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "codec/codec.h"
+#include "codec/image_properties.h"
 #include "codec/made_images.h"
 
 namespace penstock {

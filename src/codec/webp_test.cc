@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codec/codec.h"
+#include "codec/image_properties.h"
 #include "codec/made_images.h"
 
 namespace penstock {
