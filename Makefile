@@ -70,7 +70,7 @@ mutants: setup  ## one-line bugs that the property test must name
 
 fuzz: setup  ## each parser for SECONDS=30
 	cmake --preset fuzz >/dev/null && cmake --build --preset fuzz -- --quiet
-	@for target in state plan; do mkdir -p build/fuzz/corpus/$$target && \
+	@for target in state plan folder_index; do mkdir -p build/fuzz/corpus/$$target && \
 	  build/fuzz/fuzz/$${target}_fuzz -max_total_time=$(or $(SECONDS),30) -max_len=4096 \
 	    build/fuzz/corpus/$$target fuzz/corpus/$$target || exit 1; done
 

@@ -16,6 +16,7 @@ using Make = std::function<std::shared_ptr<const Op>(const Json&)>;
 const std::map<std::string, Make>& catalogue() {
   static const std::map<std::string, Make> ops{
       {"cast", make_cast},
+      {"read_file", make_read_file},
   };
   return ops;
 }

@@ -55,5 +55,6 @@ std::shared_ptr<const Op> make_catalogued_op(const std::string& word, const Json
 /// The words of the catalogue.
 std::vector<std::string> catalogue_words();
 std::shared_ptr<const Op> make_cast(const Json& arguments);
+std::shared_ptr<const Op> make_read_file(const Json& arguments);
 
 }  // namespace penstock

@@ -489,6 +489,7 @@ void PassRun::write_ledger(std::uint64_t step, const std::vector<Failure>& failu
     entry.sample = failure.where.sample.value_or(SampleKey{});
     entry.op = failure.where.op;
     entry.reason = failure.message;
+    entry.file = failure.where.file;
     entries.push_back(std::move(entry));
   }
   // Threads are done in any order; the ledger is the same every time.
