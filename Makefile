@@ -70,8 +70,9 @@ mutants: setup  ## one-line bugs that the property test must name
 
 fuzz: setup  ## each parser for SECONDS=30
 	cmake --preset fuzz >/dev/null && cmake --build --preset fuzz -- --quiet
-	@build/fuzz/fuzz/image_seeds build/fuzz/seeds && mkdir -p build/fuzz/seeds/state build/fuzz/seeds/plan
-	@for target in state plan image png jpeg; do mkdir -p build/fuzz/corpus/$$target && \
+	@build/fuzz/fuzz/image_seeds build/fuzz/seeds && mkdir -p build/fuzz/seeds/state build/fuzz/seeds/plan \
+	  build/fuzz/seeds/folder_index
+	@for target in state plan folder_index image png jpeg; do mkdir -p build/fuzz/corpus/$$target && \
 	  build/fuzz/fuzz/$${target}_fuzz -max_total_time=$(or $(SECONDS),30) -max_len=4096 \
 	    build/fuzz/corpus/$$target build/fuzz/seeds/$$target \
 	    $$(ls -d fuzz/corpus/$$target 2>/dev/null) || exit 1; done

@@ -1,8 +1,9 @@
-// `penstock plan`: what a shuffled range of samples becomes over the replicas, before anything
-// runs. tested in tests/command_test.py
+// `penstock plan`: what a shuffled range of samples, or the images of a folder, become over the
+// replicas, before anything runs. tested in tests/command_test.py
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <limits>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "command.h"
 #include "graph/tail.h"
 #include "penstock/penstock.h"
@@ -20,6 +22,8 @@ namespace {
 
 struct PlanCommand {
   std::uint64_t samples = 0;
+  std::string data;
+  std::optional<FolderIndex> folder = {};  // of `data`
   std::uint64_t batch = 0;
   std::uint32_t replicas = 1;
   std::string tail = "short";
@@ -29,9 +33,11 @@ struct PlanCommand {
 };
 
 Plan plan_of(const PlanCommand& options, Tail tail) {
-  const Dataset dataset = Dataset::range(static_cast<std::int64_t>(options.samples))
-                              .shuffle({.seed = options.seed})
-                              .batch(static_cast<std::int64_t>(options.batch));
+  const Dataset samples = options.folder
+                              ? Dataset::image_folder(*options.folder)
+                              : Dataset::range(static_cast<std::int64_t>(options.samples));
+  const Dataset dataset =
+      samples.shuffle({.seed = options.seed}).batch(static_cast<std::int64_t>(options.batch));
   return Plan(dataset, {.shares = {options.replicas, 0, options.replicas}, .tail = tail});
 }
 
@@ -70,6 +76,31 @@ Json as_json(const PassCheck& check) {
   return json;
 }
 
+void add_folder(const FolderIndex& folder, Json& json) {
+  json["files"] = folder.files();
+  json["bytes"] = folder.bytes();
+  json["classes"] = Json::array();
+  const auto counts = folder.class_files();
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    json["classes"].push_back({{"name", printable(folder.class_names()[i])}, {"files", counts[i]}});
+  json["left_out"] = Json::array();
+  for (const FolderIndex::LeftOut& left : folder.left_out())
+    json["left_out"].push_back(
+        {{"reason", left.reason}, {"count", left.count}, {"first", left.first}});
+}
+
+void print_folder(const FolderIndex& folder) {
+  constexpr std::size_t kShownMax = 10;
+  const auto counts = folder.class_files();
+  fmt::print("folder {}: {} files, {} bytes, {} classes\n", printable(folder.root()),
+             folder.files(), folder.bytes(), counts.size());
+  for (std::size_t i = 0; i < std::min(counts.size(), kShownMax); ++i)
+    fmt::print("  class {}: {}, {} files\n", i, printable(folder.class_names()[i]), counts[i]);
+  if (counts.size() > kShownMax) fmt::print("  and {} more\n", counts.size() - kShownMax);
+  const std::string left_out = folder.left_out_text();
+  fmt::print("  left out: {}\n", left_out.empty() ? "nothing" : left_out);
+}
+
 Json as_json(const Plan& plan, const PlanCommand& options) {
   const TailCost cost = plan.tail_cost();
   const std::uint64_t steps = plan.steps().count();
@@ -92,12 +123,14 @@ Json as_json(const Plan& plan, const PlanCommand& options) {
                {"digests", {{"order", plan.digests().order}, {"values", plan.digests().values}}}};
   const auto refused = refused_if_strict(options);
   json["refused_if_strict"] = refused ? Json(*refused) : Json();
+  if (options.folder) add_folder(*options.folder, json);
   return json;
 }
 
 void print_plan(const Plan& plan, const PlanCommand& options) {
   const TailCost cost = plan.tail_cost();
   fmt::print("{}", plan.explain());
+  if (options.folder) print_folder(*options.folder);
   fmt::print("tail {}: {} samples dropped, {} repeated, {} rows padded in a pass\n", options.tail,
              cost.dropped, cost.repeated, cost.padded);
   if (const auto refused = refused_if_strict(options))
@@ -118,7 +151,11 @@ void print_check(const PassCheck& check) {
                check.dropped > check.dropped_first.size() ? ", ..." : "");
 }
 
-int run_plan(const PlanCommand& options) {
+int run_plan(PlanCommand& options) {
+  if (!options.data.empty()) {
+    options.folder = list_images(options.data);
+    options.samples = options.folder->files();
+  }
   const Plan plan = plan_of(options, tail_named(options.tail).value_or(Tail::short_));
   Json json;
   if (options.json) {
@@ -157,9 +194,11 @@ void add_plan(CLI::App& app, int& code) {
       app.add_subcommand("plan", "steps, cuts and costs of a dataset, before anything runs");
   static PlanCommand options;
   constexpr std::uint64_t kSamplesMax = 1ULL << 62;
-  verb->add_option("--samples", options.samples, "number of samples")
-      ->required()
+  auto* const what = verb->add_option_group("data", "what the samples are");
+  what->add_option("--samples", options.samples, "number of samples")
       ->check(whole_number(0, kSamplesMax));
+  what->add_option("--data", options.data, "a folder of images, one folder for each class");
+  what->require_option(1);
   verb->add_option("--batch", options.batch, "global batch")
       ->required()
       ->check(whole_number(1, kSamplesMax));

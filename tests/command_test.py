@@ -9,8 +9,10 @@ Standard library only. Where a test needs a fault point and the build has none, 
 import argparse
 import json
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 COMMAND = "build/dev/bin/penstock"
@@ -148,6 +150,56 @@ class Refused(unittest.TestCase):
         self.assert_refused(run(), "required")
         self.assert_refused(run("dance"), "")
         self.assert_refused(run("demo", "--samples", "many"), "--samples")
+
+
+class PlanOfAFolder(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name, "train")
+        for name, size in (("cat/1.jpg", 3), ("cat/deep/2.PNG", 4), ("dog/3.jpg", 5),
+                           ("dog/empty.jpg", 0), ("dog/notes.txt", 1), (".hidden", 1)):
+            file = self.root / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(b"x" * size)
+
+    def plan(self, *more: str) -> subprocess.CompletedProcess[str]:
+        return run("plan", "--data", self.root, "--batch", 2, "--replicas", 2, *more)
+
+    def test_names_the_classes_and_what_was_left_out(self) -> None:
+        done = self.plan()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for words in ("2 steps, 3 samples", "3 files, 12 bytes, 2 classes", "class 0: cat, 2 files",
+                      "class 1: dog, 1 files", "1 empty (dog/empty.jpg)", "1 hidden (.hidden)",
+                      "1 of another extension (dog/notes.txt)"):
+            self.assertIn(words, done.stdout)
+
+    def test_as_json(self) -> None:
+        said = json.loads(self.plan("--json", "--check").stdout)
+        self.assertEqual((said["samples"], said["steps"], said["files"], said["bytes"]),
+                         (3, 2, 3, 12))
+        self.assertEqual(said["classes"],
+                         [{"name": "cat", "files": 2}, {"name": "dog", "files": 1}])
+        self.assertEqual({left["reason"]: left["count"] for left in said["left_out"]},
+                         {"hidden": 1, "empty": 1, "of another extension": 1})
+        self.assertTrue(said["check"]["ok"])
+
+    def test_the_order_depends_on_names_and_sizes_and_not_on_the_place(self) -> None:
+        def order() -> str:
+            return json.loads(self.plan("--json").stdout)["digests"]["order"]
+        before = order()
+        self.root = self.root.rename(self.root.with_name("moved"))
+        self.assertEqual(order(), before)
+        (self.root / "cat/1.jpg").write_bytes(b"larger")
+        self.assertNotEqual(order(), before)
+
+    def test_folders_without_images_are_refused(self) -> None:
+        for name, words in (("cat/deep", "no class folder"), ("not_there", "No such file")):
+            done = run("plan", "--data", self.root / name, "--batch", 2, "--replicas", 1)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(words, done.stderr)
+        done = run("plan", "--data", self.root, "--samples", 3, "--batch", 2, "--replicas", 1)
+        self.assertEqual(done.returncode, 2, done)
 
 
 class Others(unittest.TestCase):

@@ -120,6 +120,22 @@ struct SequenceOptions {
   bool pure = false;  // an index that is answered differently when asked again is an error
   bool check = true;  // one index is asked again at the very end, and a difference is told
 };
+/// Which symbolic links below an image folder are looked through.
+enum class FollowLinks : std::uint8_t {
+  never,
+  inside,  // those that stay below the folder
+  anywhere,
+};
+struct FolderOptions {
+  std::vector<std::string> extensions = {};  // in any case; jpg jpeg png webp bmp ppm pgm npy
+  FollowLinks follow_links = FollowLinks::inside;
+  bool labels = true;      // false: there are no classes; images anywhere below, without a label
+  bool with_path = false;  // adds the field path, relative to the folder
+  std::string index = {};  // a file that FolderIndex::save wrote: the folder is not listed again
+};
+struct ListOptions {
+  bool hidden = false;  // wildcards match names that begin with a dot too
+};
 struct Options {
   std::string name = {};
   std::optional<unsigned> threads = {};
@@ -145,6 +161,56 @@ class OpCall {
 
 /// Converts the field at `path`; floats to integers truncate, integers wrap.
 OpCall cast(Dtype dtype, std::string path = "");
+
+/// Reads the file whose path the field `path` holds, and puts its bytes in its place.
+OpCall read_file(std::string path = "");
+
+struct FolderListing;
+
+/// The images of a folder: names, sizes and classes, found without reading the images. Files are in
+/// the order of their relative names, byte by byte. Immutable; copies share it.
+class FolderIndex {
+ public:
+  /// Reads what `save` wrote, for the same folder here or elsewhere; ConfigError for anything else.
+  static FolderIndex load(const std::string& file, const std::string& root);
+  /// Names and sizes, no path of this machine. The file appears whole or not at all.
+  void save(const std::string& file) const;
+  /// Lists the folder again. ConfigError naming the first file that is missing, new, or of another
+  /// size. Without it such a file shows when it is read.
+  void check() const;
+
+  [[nodiscard]] const std::string& root() const;
+  [[nodiscard]] std::uint64_t files() const;
+  [[nodiscard]] std::uint64_t bytes() const;
+  /// Relative to the root.
+  [[nodiscard]] std::string name(std::uint64_t file) const;
+  /// Sorted; label i is class_names()[i].
+  [[nodiscard]] const std::vector<std::string>& class_names() const;
+  /// Images of each class.
+  [[nodiscard]] std::vector<std::uint64_t> class_files() const;
+
+  /// What is in the folder and not among the images.
+  struct LeftOut {
+    std::string reason;
+    std::uint64_t count = 0;
+    std::vector<std::string> first;  // five names at most, as text
+  };
+  [[nodiscard]] const std::vector<LeftOut>& left_out() const;
+  /// "2 empty (cat/a.png, cat/b.png), 1 hidden (.thumbs)"; "" when nothing was left out.
+  [[nodiscard]] std::string left_out_text() const;
+
+  explicit FolderIndex(std::shared_ptr<const FolderListing> listing)
+      : listing_(std::move(listing)) {}
+  [[nodiscard]] const std::shared_ptr<const FolderListing>& listing() const { return listing_; }
+
+ private:
+  std::shared_ptr<const FolderListing> listing_;
+};
+
+/// Lists a folder of images: each folder directly in `root` that holds images, at any depth, is a
+/// class. Hidden and empty files, other extensions and whatever cannot be an image is left out and
+/// counted. ConfigError when nothing is left, or when there are images but no class folders.
+FolderIndex list_images(const std::string& root, const FolderOptions& options = {});
 
 class Dataset {
  public:
@@ -173,6 +239,18 @@ class Dataset {
   /// The batches of a Sequence: global batches, cut over replicas like any other.
   static Dataset from_sequence(std::shared_ptr<Sequence> sequence,
                                const SequenceOptions& options = {});
+
+  // Files. They are listed when the dataset is described and read when a sample is needed; only
+  // relative names, sizes and their number are part of the digests.
+  /// {image: the encoded file, label: i32}; what was left out goes to the report sink.
+  static Dataset image_folder(const std::string& root, const FolderOptions& options = {});
+  static Dataset image_folder(const FolderIndex& index, bool with_path = false);
+  /// {image: the encoded file, label: i32}, or without labels {image}.
+  static Dataset from_paths(const std::vector<std::string>& paths,
+                            const std::vector<std::int32_t>& labels = {});
+  /// The paths of the files that match, sorted: `*`, `?` and `[a-z]` within a name, `**` for any
+  /// folders. ConfigError when there are none.
+  static Dataset list_files(const std::string& pattern, const ListOptions& options = {});
 
   // Sample to sample
   template <typename F>
@@ -263,6 +341,8 @@ class Dataset {
   /// True when elements are numbered only as they are pulled.
   [[nodiscard]] bool streamed() const;
   [[nodiscard]] Digests digests() const;
+  /// Of the image folder it begins with; none where it begins with something else.
+  [[nodiscard]] std::vector<std::string> class_names() const;
   /// One line per node.
   [[nodiscard]] std::string describe() const;
   /// Computes the sample at position `number` of the first pass, alone.

@@ -17,6 +17,7 @@
 namespace penstock {
 
 class Clock;
+class Io;
 
 /// What happens when a sample cannot be made.
 enum class OnError : std::uint8_t {
@@ -31,6 +32,7 @@ struct LedgerEntry {
   SampleKey sample;
   std::string op;
   std::string reason;
+  std::string file = {};  // the sample is in, if it is in one
 };
 
 /// The samples a loader left out: what, where and why. Called by the thread that consumes.
@@ -71,6 +73,7 @@ struct LoaderOptions {
   bool stall_is_error = false;
   std::shared_ptr<Allocator> allocator = {};  // for slabs; the heap by default
   Clock* clock = nullptr;                     // for tests
+  Io* io = nullptr;                           // for tests; outlives every read that hangs in it
 };
 
 /// One walk through the epochs, with a cursor of its own. Call from one thread; `stop` from any.

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/printable.h"
+
 namespace penstock {
 namespace {
 
@@ -25,7 +27,7 @@ std::string Where::text() const {
   };
   if (!dataset.empty()) add(fmt::format("dataset {}", dataset));
   if (sample) add(fmt::format("sample {} of source {}", sample->number, sample->source));
-  if (!file.empty()) add(fmt::format("file {}", file));
+  if (!file.empty()) add(fmt::format("file {}", printable(file)));
   if (!field.empty()) add(fmt::format("field {}", field));
   if (!op.empty()) add(fmt::format("op {}", op));
   if (epoch) add(fmt::format("epoch {}", *epoch));

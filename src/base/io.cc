@@ -1,28 +1,80 @@
 #include "base/io.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <utility>
+
+#include "base/printable.h"
 
 namespace penstock {
 namespace {
 
+constexpr const char* kReplaced = "check whether the file was cut short or replaced";
+
+/// Errors that another try may not meet.
+bool may_pass(int error) {
+  constexpr std::array kPassing{EIO,    EAGAIN, EINTR,     EBUSY,     ETIMEDOUT,    ESTALE,
+                                EMFILE, ENFILE, ENOMEM,    ENOBUFS,   ECONNRESET,   ENETDOWN,
+                                EPROTO, ENOLCK, EREMOTEIO, EHOSTDOWN, EHOSTUNREACH, ENETUNREACH};
+  return std::ranges::find(kPassing, error) != kPassing.end();
+}
+
 Failure io_failure(const std::string& what, const std::string& path, int error) {
-  return Failure{fmt::format("{} {}: {}", what, path, std::strerror(error)), {}, {}, nullptr};
+  Failure failure{fmt::format("{} {}: {}", what, printable(path), std::strerror(error))};
+  failure.may_pass = may_pass(error);
+  return failure;
 }
 
 Failure cut_short(const std::string& path, std::uint64_t end, std::uint64_t offset,
                   std::uint64_t length) {
+  return Failure{fmt::format("{} ends at byte {}, but {} bytes from {} are needed", printable(path),
+                             end, length, offset),
+                 {},
+                 kReplaced};
+}
+
+Failure other_size(const std::string& path, const std::string& has, std::uint64_t listed) {
   return Failure{
-      fmt::format("{} ends at byte {}, but {} bytes from {} are needed", path, end, length, offset),
+      fmt::format("{} has {} bytes, it had {} when it was listed", printable(path), has, listed),
       {},
-      "check whether the file was cut short or replaced"};
+      kReplaced};
+}
+
+FolderEntry entry_of(const struct stat& facts) {
+  FolderEntry entry;
+  entry.kind = S_ISREG(facts.st_mode)   ? FolderEntry::Kind::file
+               : S_ISDIR(facts.st_mode) ? FolderEntry::Kind::folder
+                                        : FolderEntry::Kind::other;
+  entry.bytes = static_cast<std::uint64_t>(std::max<off_t>(0, facts.st_size));
+  entry.device = facts.st_dev;
+  entry.inode = facts.st_ino;
+  return entry;
+}
+
+/// What `name` in the open folder is. Looks at the name itself first, to know a link.
+Result<FolderEntry> look_at(int folder, const char* name, const std::string& path) {
+  struct stat facts{};
+  if (::fstatat(folder, name, &facts, AT_SYMLINK_NOFOLLOW) != 0)
+    return io_failure("cannot look at", path, errno);
+  const bool link = S_ISLNK(facts.st_mode);
+  FolderEntry entry;
+  if (link && ::fstatat(folder, name, &facts, 0) != 0) {
+    entry.kind = FolderEntry::Kind::broken;
+  } else {
+    entry = entry_of(facts);
+  }
+  entry.link = link;
+  return entry;
 }
 
 class Descriptor {
@@ -40,6 +92,31 @@ class Descriptor {
   int number_;
 };
 
+/// Reads until `length` bytes are there or the file ends; returns how many there are.
+Result<std::uint64_t> read_into(const Descriptor& file, const std::string& path, std::byte* data,
+                                std::uint64_t length, std::uint64_t offset) {
+  std::uint64_t done = 0;
+  while (done < length) {
+    const ssize_t got =
+        ::pread(file.number(), data + done, length - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return io_failure("cannot read", path, errno);
+    if (got == 0) break;
+    done += static_cast<std::uint64_t>(got);
+  }
+  return done;
+}
+
+Result<void> write_all(const Descriptor& file, const std::string& path, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(file.number(), text.data(), text.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return io_failure("cannot write", path, errno);
+    text.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return {};
+}
+
 class PosixIo final : public Io {
  public:
   Result<Bytes> read(const std::string& path, std::uint64_t offset, std::uint64_t length) override {
@@ -52,15 +129,29 @@ class PosixIo final : public Io {
     if (S_ISREG(facts.st_mode) && (offset > size || length > size - offset))
       return cut_short(path, size, offset, length);
     Bytes bytes(length);
-    std::uint64_t done = 0;
-    while (done < length) {
-      const ssize_t got = ::pread(file.number(), bytes.data() + done, length - done,
-                                  static_cast<off_t>(offset + done));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return io_failure("cannot read", path, errno);
-      if (got == 0) return cut_short(path, offset + done, offset, length);
-      done += static_cast<std::uint64_t>(got);
-    }
+    const auto done = read_into(file, path, bytes.data(), length, offset);
+    if (!done) return done.failure();
+    if (*done < length) return cut_short(path, offset + *done, offset, length);
+    return bytes;
+  }
+
+  Result<Bytes> read_whole(const std::string& path, std::optional<std::uint64_t> size) override {
+    // Without O_NONBLOCK a pipe that took a file's place would hold us for ever.
+    const Descriptor file(path, O_RDONLY | O_NONBLOCK);
+    if (file.number() < 0) return io_failure("cannot open", path, errno);
+    struct stat facts{};
+    if (::fstat(file.number(), &facts) != 0) return io_failure("cannot look at", path, errno);
+    if (S_ISDIR(facts.st_mode)) return Failure{fmt::format("{} is a folder", printable(path))};
+    if (!S_ISREG(facts.st_mode)) return Failure{fmt::format("{} is not a file", printable(path))};
+    const auto now = static_cast<std::uint64_t>(facts.st_size);
+    if (size && now != *size) return other_size(path, fmt::format("{}", now), *size);
+    // One byte more is asked for than there should be, so that a file that grows is noticed.
+    Bytes bytes(now + 1);
+    const auto done = read_into(file, path, bytes.data(), now + 1, 0);
+    if (!done) return done.failure();
+    if (*done > now) return other_size(path, fmt::format("more than {}", now), now);
+    if (*done < now) return cut_short(path, *done, 0, now);
+    bytes.resize(now);
     return bytes;
   }
 
@@ -81,13 +172,65 @@ class PosixIo final : public Io {
   Result<void> append(const std::string& path, const std::string& text) override {
     const Descriptor file(path, O_WRONLY | O_CREAT | O_APPEND);
     if (file.number() < 0) return io_failure("cannot open", path, errno);
-    std::size_t done = 0;
-    while (done < text.size()) {
-      const ssize_t wrote = ::write(file.number(), text.data() + done, text.size() - done);
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote < 0) return io_failure("cannot write", path, errno);
-      done += static_cast<std::size_t>(wrote);
+    return write_all(file, path, text);
+  }
+
+  Result<std::vector<FolderEntry>> list(const std::string& folder) override {
+    const auto close = [](DIR* open) { ::closedir(open); };
+    const std::unique_ptr<DIR, decltype(close)> open(::opendir(folder.c_str()), close);
+    if (!open) return io_failure("cannot list", folder, errno);
+    std::vector<FolderEntry> entries;
+    while (true) {
+      errno = 0;
+      const dirent* const found = ::readdir(open.get());
+      if (found == nullptr && errno != 0) return io_failure("cannot list", folder, errno);
+      if (found == nullptr) return entries;
+      const std::string_view name = found->d_name;
+      if (name == "." || name == "..") continue;
+      auto entry = look_at(::dirfd(open.get()), found->d_name, folder);
+      if (!entry) {  // it went away in between, or the folder may be listed but not entered
+        if (::faccessat(::dirfd(open.get()), ".", X_OK, 0) != 0)
+          return io_failure("cannot look into", folder, errno);
+        continue;
+      }
+      entry->name = name;
+      entries.push_back(std::move(*entry));
     }
+  }
+
+  Result<FolderEntry> look(const std::string& path) override {
+    return look_at(AT_FDCWD, path.c_str(), path);
+  }
+
+  Result<std::string> real_path(const std::string& path) override {
+    const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
+                                                           &std::free);
+    if (!real) return io_failure("cannot find", path, errno);
+    return std::string(real.get());
+  }
+
+  Result<void> publish(const std::string& path, std::string_view content) override {
+    const std::string before = fmt::format("{}.{}.tmp", path, ::getpid());
+    auto done = write_new(before, content);
+    if (done && ::rename(before.c_str(), path.c_str()) != 0)
+      done = io_failure("cannot write", path, errno);
+    if (!done) {
+      ::unlink(before.c_str());
+      return done;
+    }
+    const std::size_t slash = path.rfind('/');
+    const Descriptor folder(slash == std::string::npos ? "." : path.substr(0, slash + 1));
+    if (folder.number() < 0 || ::fsync(folder.number()) != 0)
+      return io_failure("cannot bring to disk", path, errno);
+    return {};
+  }
+
+ private:
+  static Result<void> write_new(const std::string& path, std::string_view content) {
+    const Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
+    if (file.number() < 0) return io_failure("cannot write", path, errno);
+    if (auto done = write_all(file, path, content); !done) return done;
+    if (::fsync(file.number()) != 0) return io_failure("cannot bring to disk", path, errno);
     return {};
   }
 };

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -13,17 +15,43 @@ namespace penstock {
 
 using Bytes = std::vector<std::byte>;
 
+/// What stands in a folder under one name. Links are looked through.
+struct FolderEntry {
+  enum class Kind : std::uint8_t { file, folder, other, broken };  // broken: leads nowhere
+  std::string name = {};
+  Kind kind = Kind::file;
+  bool link = false;
+  std::uint64_t bytes = 0;
+  /// The same for two names of one folder.
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+};
+
+/// Thread-safe. A Failure says whether it may pass: EIO and the like do, a file that is not there,
+/// may not be read, is a folder or has another size does not.
 class Io {
  public:
   virtual ~Io() = default;
   /// Exactly `length` bytes of `path` from `offset`; a file that ends before is a Failure.
   virtual Result<Bytes> read(const std::string& path, std::uint64_t offset,
                              std::uint64_t length) = 0;
+  /// The whole file, which must have `size` bytes where that is given.
+  virtual Result<Bytes> read_whole(const std::string& path, std::optional<std::uint64_t> size) = 0;
   /// The whole file; for small ones, and for those whose size is not known before (as in /proc).
   virtual Result<std::string> read_text(const std::string& path) = 0;
 
+  /// What is in a folder, in any order, without "." and "..".
+  virtual Result<std::vector<FolderEntry>> list(const std::string& folder) = 0;
+  /// What `path` is; its name is left empty.
+  virtual Result<FolderEntry> look(const std::string& path) = 0;
+  /// `path` without links and dots.
+  virtual Result<std::string> real_path(const std::string& path) = 0;
+
   /// Adds `text` to the end of a file, which is made if it is not there.
   virtual Result<void> append(const std::string& path, const std::string& text) = 0;
+  /// Writes a file under another name, brings it to disk, and then gives it its name: whoever opens
+  /// `path` finds the old file or the new one, whole.
+  virtual Result<void> publish(const std::string& path, std::string_view content) = 0;
 
   static Io& real();
 };

@@ -2,11 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <string>
+
+#include "base/temp_folder.h"
 
 namespace penstock {
 namespace {
@@ -84,6 +88,63 @@ TEST_F(IoTest, AppendAddsToTheEndAndMakesTheFile) {
   const auto refused = io_.append(path_ + "_missing/file", "x");
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.failure().message, HasSubstr(path_));
+}
+
+TEST_F(IoTest, AWholeFileMustHaveItsSize) {
+  EXPECT_EQ(text_of(*io_.read_whole(path_, 10)), "0123456789");
+  EXPECT_EQ(text_of(*io_.read_whole(path_, std::nullopt)), "0123456789");
+  for (const std::uint64_t size : {0, 9, 11}) {
+    const auto other = io_.read_whole(path_, size);
+    ASSERT_FALSE(other);
+    EXPECT_THAT(other.failure().message, AllOf(HasSubstr(path_), HasSubstr("has 10 bytes")));
+    EXPECT_FALSE(other.failure().may_pass);
+  }
+  std::ofstream(path_, std::ios::trunc).flush();
+  EXPECT_TRUE((*io_.read_whole(path_, 0)).empty());
+}
+
+TEST_F(IoTest, FoldersAndPipesAreNoFilesAndDoNotHoldAnybody) {
+  const TempFolder folder;
+  ASSERT_EQ(::mkfifo(folder.path("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(io_.read_whole(folder.path("pipe"), std::nullopt).failure().message,
+              HasSubstr("is not a file"));
+  EXPECT_THAT(io_.read_whole(folder.path(), std::nullopt).failure().message,
+              HasSubstr("is a folder"));
+  EXPECT_FALSE(io_.read_whole(folder.path("gone"), std::nullopt).failure().may_pass);
+}
+
+TEST_F(IoTest, AFolderIsListedWithKindsAndSizes) {
+  const TempFolder folder;
+  folder.write("file", "12345");
+  folder.make_folder("folder");
+  folder.link("link", "file");
+  folder.link("broken", "nowhere");
+  auto entries = io_.list(folder.path());
+  ASSERT_TRUE(entries);
+  std::ranges::sort(*entries, {}, &FolderEntry::name);
+  ASSERT_EQ((*entries).size(), 4U);
+  using Kind = FolderEntry::Kind;
+  const auto is = [&](std::size_t i, const char* name, Kind kind, bool link) {
+    const FolderEntry& entry = (*entries)[i];
+    return entry.name == name && entry.kind == kind && entry.link == link;
+  };
+  EXPECT_TRUE(is(0, "broken", Kind::broken, true));
+  EXPECT_TRUE(is(1, "file", Kind::file, false));
+  EXPECT_TRUE(is(2, "folder", Kind::folder, false));
+  EXPECT_TRUE(is(3, "link", Kind::file, true));
+  EXPECT_EQ((*entries)[3].bytes, 5U);
+  EXPECT_FALSE(io_.list(folder.path("gone")).ok());
+  EXPECT_EQ((*io_.look(folder.path("folder"))).inode, (*entries)[2].inode);
+  EXPECT_EQ(*io_.real_path(folder.path("link")), *io_.real_path(folder.path("file")));
+}
+
+TEST_F(IoTest, APublishedFileIsWholeAndAloneAndReplacesTheOldOne) {
+  const TempFolder folder;
+  ASSERT_TRUE(io_.publish(folder.path("a"), "first"));
+  ASSERT_TRUE(io_.publish(folder.path("a"), "second"));
+  EXPECT_EQ(*io_.read_text(folder.path("a")), "second");
+  EXPECT_EQ((*io_.list(folder.path())).size(), 1U);
+  EXPECT_FALSE(io_.publish(folder.path("no/folder"), "x").ok());
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "base/fault.h"
@@ -16,7 +15,6 @@ namespace {
 Mutex shared_mutex;
 std::weak_ptr<Pool> shared_pool PENSTOCK_GUARDED_BY(shared_mutex);
 unsigned shared_threads PENSTOCK_GUARDED_BY(shared_mutex) = 0;
-std::atomic<unsigned> abandoned_threads{0};
 
 struct Member {
   std::shared_ptr<Work> work;
@@ -60,7 +58,7 @@ void Pool::set_shared_threads(unsigned threads) {
 }
 
 unsigned Pool::abandoned() {
-  return abandoned_threads.load();
+  return abandoned_threads().load();
 }
 
 Pool::Pool(unsigned threads)
@@ -123,7 +121,7 @@ unsigned Pool::detach(const Work& work, std::chrono::nanoseconds patience) {
     if (stuck.empty()) member->work.reset();  // threads on their way out still hold the member
     member->abandoned = !stuck.empty();
     for (const unsigned slot : stuck) shared_->threads[slot]->detach();
-    abandoned_threads += static_cast<unsigned>(stuck.size());
+    abandoned_threads() += static_cast<unsigned>(stuck.size());
   }
   for (const unsigned slot : stuck) start_thread(slot);
   return static_cast<unsigned>(stuck.size());
@@ -172,7 +170,7 @@ void Pool::serve(const std::shared_ptr<Shared>& shared, unsigned slot) {
     for (std::size_t i = 0; i < tries && served == Shared::Served::nothing; ++i)
       served = shared->serve_once(slot, turn);
     if (served == Shared::Served::abandoned) {
-      --abandoned_threads;  // somebody else has our place
+      --abandoned_threads();  // somebody else has our place
       return;
     }
     if (served == Shared::Served::work) continue;

@@ -46,6 +46,11 @@ void Thread::detach() {
   if (impl_->thread.joinable()) impl_->thread.detach();
 }
 
+std::atomic<unsigned>& abandoned_threads() {
+  static std::atomic<unsigned> count{0};
+  return count;
+}
+
 void yield_thread() {
   std::this_thread::yield();
 }

@@ -1,6 +1,7 @@
 #pragma once
 // The only file that starts threads.
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -24,6 +25,10 @@ class Thread {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Threads of the process that were left behind in calls that do not return, and have not come
+/// back. Whoever leaves one behind counts it; the thread itself takes it off.
+std::atomic<unsigned>& abandoned_threads();
 
 void yield_thread();
 void sleep_thread(std::chrono::nanoseconds duration);

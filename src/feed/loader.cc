@@ -270,6 +270,7 @@ class Iterator::Impl {
   Ledger ledger_;
   Mold mold_;
   std::shared_ptr<Pool> pool_;
+  std::shared_ptr<ReadPace> pace_ = std::make_shared<ReadPace>();
   std::shared_ptr<PassRun> run_;
   std::uint32_t last_trace_run_ = 0;
 
@@ -307,6 +308,8 @@ void Iterator::Impl::start_run() {
   RunSettings settings;
   settings.dataset = name_;
   settings.clock = options_.clock;
+  settings.io = options_.io;
+  settings.pace = pace_;
   settings.stall_after = options_.stall_after;
   settings.stall_is_error = options_.stall_is_error;
   if (options_.on_error == OnError::skip) settings.ledger = &ledger_;

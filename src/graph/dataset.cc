@@ -45,19 +45,6 @@ Node after(const Dataset& input, Verb verb) {
   return node;
 }
 
-Dataset from_source(std::shared_ptr<const Source> source, const SourceOptions& options) {
-  // What a function returns may be declared; what an array holds is there to see.
-  if (options.spec && source->spec().known && *options.spec != source->spec())
-    throw ConfigError(fmt::format("{}: the data is {}, declared was {}", source->word(),
-                                  source->spec().text(), options.spec->text()));
-  Node node;
-  node.spec = options.spec ? *options.spec : source->spec();
-  node.size = Cardinality::of(source->size());
-  const std::string word = source->word();
-  node.verb = SourceVerb{std::move(source)};
-  return make_counted(word, std::move(node));
-}
-
 std::optional<std::uint64_t> count_or_all(const char* word, std::int64_t count) {
   if (count < -1)
     throw ConfigError(fmt::format("{}: count must be 0 or more, got {}", word, count), {},
@@ -73,6 +60,19 @@ void refuse_if_batched(const Dataset& dataset, const char* word, const std::stri
 }
 
 }  // namespace
+
+Dataset from_source(std::shared_ptr<const Source> source, const SourceOptions& options) {
+  // What a function returns may be declared; what an array holds is there to see.
+  if (options.spec && source->spec().known && *options.spec != source->spec())
+    throw ConfigError(fmt::format("{}: the data is {}, declared was {}", source->word(),
+                                  source->spec().text(), options.spec->text()));
+  Node node;
+  node.spec = options.spec ? *options.spec : source->spec();
+  node.size = Cardinality::of(source->size());
+  const std::string word = source->word();
+  node.verb = SourceVerb{std::move(source)};
+  return make_counted(word, std::move(node));
+}
 
 std::uint64_t Cardinality::count() const {
   if (is_endless())

@@ -155,6 +155,7 @@ void collect_values(const Node& node, Digest& digest) {
   if (changes) digest.add(describe_node(node));
   if (changes || node.as<SourceVerb>() || node.as<GeneratorVerb>() || node.as<SequenceVerb>())
     digest.add(node.spec.text());
+  if (const auto* source = node.as<SourceVerb>()) source->source->identify_values(digest);
 }
 
 void list(const Node& node, int depth, std::string& text) {

@@ -170,6 +170,9 @@ class Node {
 std::string verb_word(const Node& node);
 std::string describe_node(const Node& node);
 
+/// A dataset that begins with `source`.
+Dataset from_source(std::shared_ptr<const Source> source, const SourceOptions& options);
+
 /// Adds a map of `op`; every form of Dataset::map ends here.
 Dataset add_map(const Dataset& input, std::shared_ptr<const Op> op, std::uint64_t seed);
 

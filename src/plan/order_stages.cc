@@ -61,6 +61,15 @@ class RoutedStage final : public Stage {
                      return {};
                    });
   }
+  void collect_reads(const Ask& ask, Scratch& scratch,
+                     std::vector<PlannedRead>& reads) const override {
+    (void)for_runs(ask.positions, scratch, route(ask),
+                   [&](const Target& target, std::span<const std::uint64_t> positions,
+                       std::size_t) -> Result<void> {
+                     inputs_[target.input]->collect_reads({target.turn, positions}, scratch, reads);
+                     return {};
+                   });
+  }
 
  protected:
   /// Asks each input for its run of consecutive rows, straight into their place in `out`.
@@ -91,6 +100,11 @@ class MovedStage final : public Stage {
   void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
     const Scratch::Frame frame(scratch);
     input_->identify({ask.turn, moved(ask, scratch)}, ids, scratch);
+  }
+  void collect_reads(const Ask& ask, Scratch& scratch,
+                     std::vector<PlannedRead>& reads) const override {
+    const Scratch::Frame frame(scratch);
+    input_->collect_reads({ask.turn, moved(ask, scratch)}, scratch, reads);
   }
 
  protected:
@@ -204,6 +218,10 @@ class ZipStage final : public Stage {
       : Stage(spec, parts.front()->ids()), parts_(std::move(parts)), numbered_(numbered) {}
   void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
     parts_.front()->identify(ask, ids, scratch);
+  }
+  void collect_reads(const Ask& ask, Scratch& scratch,
+                     std::vector<PlannedRead>& reads) const override {
+    for (const StagePtr& part : parts_) part->collect_reads(ask, scratch, reads);
   }
 
  protected:

@@ -180,10 +180,27 @@ class Builder {
       return Dataset::range(args.at("start").get<std::int64_t>(),
                             args.at("stop").get<std::int64_t>(),
                             args.at("step").get<std::int64_t>());
+    if (word == "image_folder") return image_folder(args);
+    if (word == "from_paths")
+      return Dataset::from_paths(args.at("paths").get<std::vector<std::string>>(),
+                                 args.at("labels").get<std::vector<std::int32_t>>());
+    if (word == "list_files")
+      return Dataset::list_files(args.at("pattern").get<std::string>(),
+                                 {args.at("hidden").get<bool>()});
     const auto name = args.at("name").get<std::string>();
     const auto found = having_.sources.find(name);
     if (found == having_.sources.end()) missing("data", name);
     return Dataset(std::make_shared<const Node>(*found->second));
+  }
+
+  /// Lists the folder again: the order digest of the plan says whether it is the same.
+  [[nodiscard]] static Dataset image_folder(const Json& args) {
+    FolderOptions options;
+    options.extensions = args.at("extensions").get<std::vector<std::string>>();
+    options.follow_links = static_cast<FollowLinks>(args.at("follow_links").get<unsigned>() % 3);
+    options.labels = args.at("labels").get<bool>();
+    options.with_path = args.at("with_path").get<bool>();
+    return Dataset::image_folder(args.at("root").get<std::string>(), options);
   }
 
   [[nodiscard]] Dataset map(const Dataset& input, const std::string& word, const Json& args) const {

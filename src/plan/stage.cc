@@ -9,10 +9,20 @@
 
 namespace penstock {
 
-SampleKey IdSpace::key(std::uint64_t sample_id) const {
+const IdSpace::Part& IdSpace::part(std::uint64_t sample_id) const {
   const auto after = std::ranges::upper_bound(parts, sample_id, {}, &Part::first_id);
-  const Part& part = after == parts.begin() ? parts.front() : *(after - 1);
-  return {part.source, sample_id - part.first_id};
+  return after == parts.begin() ? parts.front() : *(after - 1);
+}
+
+SampleKey IdSpace::key(std::uint64_t sample_id) const {
+  const Part& found = part(sample_id);
+  return {found.source, sample_id - found.first_id};
+}
+
+std::string IdSpace::file_of(std::uint64_t sample_id) const {
+  if (parts.empty()) return {};
+  const Part& found = part(sample_id);
+  return found.origin ? found.origin->file_of(sample_id - found.first_id) : "";
 }
 
 Result<void> Stage::produce(const Ask& ask, const BlockView& out, Scratch& scratch) const {
@@ -32,8 +42,10 @@ Result<void> Stage::produce(const Ask& ask, const BlockView& out, Scratch& scrat
 }
 
 Failure at_sample(Failure failure, const IdSpace& ids, const BlockView& block) {
-  if (!failure.where.sample && failure.row < block.rows)
-    failure.where.sample = ids.key(block.identity.sample_id[failure.row]);
+  if (failure.where.sample || failure.row >= block.rows) return failure;
+  const std::uint64_t id = block.identity.sample_id[failure.row];
+  failure.where.sample = ids.key(id);
+  if (failure.where.file.empty()) failure.where.file = ids.file_of(id);
   return failure;
 }
 

@@ -11,6 +11,7 @@
 #include "order/steps.h"
 #include "penstock/block.h"
 #include "sample/scratch.h"
+#include "source/source.h"
 
 namespace penstock {
 
@@ -19,9 +20,15 @@ struct IdSpace {
   struct Part {
     std::uint64_t first_id;
     std::uint32_t source;
+    std::shared_ptr<const Source> origin = {};  // of data that is found by number
   };
   std::vector<Part> parts;
   [[nodiscard]] SampleKey key(std::uint64_t sample_id) const;
+  /// The file the sample is in, or nothing.
+  [[nodiscard]] std::string file_of(std::uint64_t sample_id) const;
+
+ private:
+  [[nodiscard]] const Part& part(std::uint64_t sample_id) const;
 };
 
 /// Which rows are wanted: positions in the stage's order, in one turn.
@@ -45,6 +52,10 @@ class Stage {
   /// The ids of the rows, without computing them.
   virtual void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const = 0;
 
+  /// Adds what must be read for the rows, in their order, as far as that shows without computing
+  /// anything.
+  virtual void collect_reads(const Ask& /*ask*/, Scratch&, std::vector<PlannedRead>&) const {}
+
   /// Spec of the rows; unknown where only running shows it.
   [[nodiscard]] const ElementSpec& spec() const { return spec_; }
   [[nodiscard]] const IdSpace& ids() const { return ids_; }
@@ -59,7 +70,7 @@ class Stage {
 };
 using StagePtr = std::unique_ptr<const Stage>;
 
-/// Adds to a failure which sample it was.
+/// Adds to a failure which sample it was, and in which file.
 Failure at_sample(Failure failure, const IdSpace& ids, const BlockView& block);
 
 }  // namespace penstock

@@ -17,12 +17,21 @@ namespace {
 class SourceStage final : public Stage {
  public:
   SourceStage(std::shared_ptr<const Source> source, const ElementSpec& spec, SourcePlace place)
-      : Stage(spec, IdSpace{{{place.first_id, place.ordinal}}}),
+      : Stage(spec, IdSpace{{{place.first_id, place.ordinal, source}}}),
         source_(std::move(source)),
         title_(source_->describe()),
         first_id_(place.first_id) {}
   void identify(const Ask& ask, std::uint64_t* ids, Scratch&) const override {
     for (std::size_t i = 0; i < ask.positions.size(); ++i) ids[i] = first_id_ + ask.positions[i];
+  }
+  void collect_reads(const Ask& ask, Scratch&, std::vector<PlannedRead>& planned) const override {
+    if (!source_->has_reads()) return;
+    std::vector<Read> reads;
+    for (const std::uint64_t number : ask.positions) {
+      reads.clear();
+      source_->reads(number, reads);
+      for (Read& read : reads) planned.push_back({{source_.get(), number}, std::move(read)});
+    }
   }
 
  protected:
@@ -34,27 +43,45 @@ class SourceStage final : public Stage {
     if (out.rows > 0) trace::doing(title_, out.identity.sample_id[0], out.rows);
     return for_good_rows(out, ids(), [&](std::size_t first, std::size_t rows) {
       const Scratch::Frame frame(scratch);
-      auto done =
-          run_source(ask.positions.subspan(first, rows), cut_rows(out, first, rows, scratch));
+      const auto numbers = ask.positions.subspan(first, rows);
+      const BlockView part = cut_rows(out, first, rows, scratch);
+      auto done = source_->has_reads() ? read_rows(numbers, part, scratch)
+                                       : source_->decode(numbers, {}, part);
       if (!done) done.failure().where.op = title_;
       return done;
     });
   }
 
  private:
-  Result<void> run_source(std::span<const std::uint64_t> numbers, const BlockView& out) const {
+  /// One by one: a row that cannot be read must find those before it complete.
+  Result<void> read_rows(std::span<const std::uint64_t> numbers, const BlockView& out,
+                         Scratch& scratch) const {
+    Reader& reader = current_reader();
     std::vector<Read> reads;
-    source_->reads(numbers, reads);
     std::vector<Bytes> bytes;
-    for (const Read& read : reads) {
-      auto got = Io::real().read(read.object, read.offset, read.length);
-      if (!got) {
-        got.failure().row = bytes.size();
-        return std::move(got.failure());
+    for (std::size_t row = 0; row < out.rows; ++row) {
+      if (!trace::at_sample(out.identity.sample_id[row])) return cancelled(row);
+      const Scratch::Frame frame(scratch);
+      reads.clear();
+      bytes.clear();
+      source_->reads(numbers[row], reads);
+      Result<void> done;
+      for (std::size_t i = 0; i < reads.size() && done; ++i) {
+        auto got = reader.get(reads[i], {source_.get(), numbers[row]});
+        if (got) {
+          bytes.push_back(std::move(*got));
+        } else {
+          done = std::move(got.failure());
+        }
       }
-      bytes.push_back(std::move(*got));
+      if (done)
+        done = source_->decode(numbers.subspan(row, 1), bytes, cut_rows(out, row, 1, scratch));
+      if (!done) {
+        done.failure().row = row;
+        return done;
+      }
     }
-    return source_->decode(numbers, bytes, out);
+    return {};
   }
 
   std::shared_ptr<const Source> source_;
@@ -120,6 +147,10 @@ class MapStage final : public Stage {
         place_(std::move(place)) {}
   void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
     input_->identify(ask, ids, scratch);
+  }
+  void collect_reads(const Ask& ask, Scratch& scratch,
+                     std::vector<PlannedRead>& reads) const override {
+    input_->collect_reads(ask, scratch, reads);
   }
 
  protected:
@@ -189,6 +220,10 @@ class MaskStage final : public Stage {
   void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
     input_->identify(ask, ids, scratch);
   }
+  void collect_reads(const Ask& ask, Scratch& scratch,
+                     std::vector<PlannedRead>& reads) const override {
+    input_->collect_reads(ask, scratch, reads);
+  }
 
  protected:
   Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
@@ -224,6 +259,13 @@ class CacheStage final : public Stage {
         rounds_(rounds) {}
   void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
     input_->identify({{0, 0}, ask.positions}, ids, scratch);
+  }
+  void collect_reads(const Ask& ask, Scratch& scratch,
+                     std::vector<PlannedRead>& reads) const override {
+    std::vector<std::uint64_t> missing;
+    for (const std::uint64_t position : ask.positions)
+      if (!store_->has(position)) missing.push_back(position);
+    input_->collect_reads({{0, 0}, missing}, scratch, reads);
   }
 
  protected:

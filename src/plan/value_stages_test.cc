@@ -84,14 +84,14 @@ class OwnBytes final : public Source {
   [[nodiscard]] const ElementSpec& spec() const override { return kNumber; }
   [[nodiscard]] std::string describe() const override { return "own_bytes()"; }
   void identify(Digest&) const override {}
-  void reads(std::span<const std::uint64_t> wanted, std::vector<Read>& reads) const override {
-    for (const std::uint64_t number : wanted) reads.push_back({"/proc/self/exe", number, 1});
+  [[nodiscard]] std::string file_of(std::uint64_t) const override { return "/proc/self/exe"; }
+  [[nodiscard]] bool has_reads() const override { return true; }
+  void reads(std::uint64_t number, std::vector<Read>& reads) const override {
+    reads.push_back({"/proc/self/exe", number, 1});
   }
-  Result<void> decode(std::span<const std::uint64_t> wanted, std::span<const Bytes> bytes,
+  Result<void> decode(std::span<const std::uint64_t>, std::span<Bytes> bytes,
                       const BlockView& out) const override {
-    auto* const values = reinterpret_cast<std::int64_t*>(out.columns[0].data);
-    for (std::size_t row = 0; row < wanted.size(); ++row)
-      values[row] = static_cast<std::int64_t>(bytes[row][0]);
+    *reinterpret_cast<std::int64_t*>(out.columns[0].data) = static_cast<std::int64_t>(bytes[0][0]);
     return {};
   }
 };
@@ -101,11 +101,20 @@ TEST(SourceStageTest, WhatASourceReadsIsThereWhenItDecodes) {
   EXPECT_EQ(ask(*stage, {}, {3, 1, 2}).values, (std::vector<std::int64_t>{'F', 'E', 'L'}));
 }
 
-TEST(SourceStageTest, AReadThatFailsNamesTheSample) {
+TEST(SourceStageTest, AReadThatFailsNamesTheSampleAndTheFile) {
   const StagePtr stage = source_stage(std::make_shared<OwnBytes>(), kNumber, {});
   const Where where = failure(*stage, {1, 1ULL << 49});
   EXPECT_EQ(where.sample, (SampleKey{0, 1ULL << 49}));
   EXPECT_EQ(where.op, "own_bytes()");
+  EXPECT_EQ(where.file, "/proc/self/exe");
+}
+
+TEST(SourceStageTest, AMapThatFailsNamesTheFileOfTheSample) {
+  const auto fails = [](std::int64_t) -> std::int64_t { throw std::runtime_error("no"); };
+  const auto op = make_column_op(detail::make_column_fn(fails), "");
+  const StagePtr stage =
+      map_stage(source_stage(std::make_shared<OwnBytes>(), kNumber, {}), op, kNumber, {});
+  EXPECT_EQ(failure(*stage, {1}).file, "/proc/self/exe");
 }
 
 TEST(MapStageTest, TheFunctionSeesItsInputsRows) {

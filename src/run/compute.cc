@@ -112,6 +112,18 @@ Result<void> compute_rows(const Program& program, const Place& place, std::uint6
   return produce(*program.chains[place.leaf].samples, place, first_row, rows, scratch, pulled);
 }
 
+void collect_reads(const Program& program, const Place& place, std::uint64_t first_row,
+                   std::uint64_t rows, std::vector<PlannedRead>& reads, Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
+  std::uint64_t* const positions = scratch.array<std::uint64_t>(rows);
+  for (std::uint64_t done = 0; done < rows;) {
+    const auto [turn, first, count] = stretch_of(place, first_row + done, rows - done);
+    for (std::size_t i = 0; i < count; ++i) positions[i] = first + i;
+    program.chains[place.leaf].samples->collect_reads({turn, {positions, count}}, scratch, reads);
+    done += count;
+  }
+}
+
 namespace {
 
 bool any_failed(const BlockView& block) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "order/steps.h"
@@ -20,6 +21,10 @@ bool is_whole(const Program& program, const Place& place);
 Result<void> compute_rows(const Program& program, const Place& place, std::uint64_t first_row,
                           const BlockView& out, Scratch& scratch,
                           const BlockView* pulled = nullptr);
+
+/// What must be read for rows [first_row, first_row + rows), as far as that shows beforehand.
+void collect_reads(const Program& program, const Place& place, std::uint64_t first_row,
+                   std::uint64_t rows, std::vector<PlannedRead>& reads, Scratch& scratch);
 
 /// A part of a step and where its rows go, flags of failed rows included.
 struct Destination {

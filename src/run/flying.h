@@ -25,6 +25,7 @@ struct PassRun::Flying {
   [[nodiscard]] std::size_t parts() const { return asked_for ? 1 : shares.size(); }
   std::uint64_t kept_rows = 0;  // of the first share with rows, delivered without computing
   std::uint64_t bytes = 0;      // taken from the budget
+  bool reads_queued = false;
   std::vector<std::vector<std::uint8_t>> failed;  // by share and row, where policy is to skip
   mutable RowFailures failures;
 

@@ -6,6 +6,7 @@
 
 #include "base/io.h"
 #include "base/json.h"
+#include "base/printable.h"
 
 namespace penstock {
 namespace {
@@ -14,14 +15,16 @@ constexpr std::size_t kEntriesMax = 1000;
 constexpr std::size_t kFirstMax = 10;
 
 std::string line_of(const LedgerEntry& entry) {
-  return fmt::format("sample {} of source {} (epoch {}, step {}, {}): {}", entry.sample.number,
-                     entry.sample.source, entry.epoch, entry.step, entry.op, entry.reason);
+  return fmt::format("sample {} of source {} (epoch {}, step {}, {}{}{}): {}", entry.sample.number,
+                     entry.sample.source, entry.epoch, entry.step, entry.op,
+                     entry.file.empty() ? "" : ", file ", printable(entry.file), entry.reason);
 }
 
 std::string json_of(const LedgerEntry& entry) {
-  const Json fields{
+  Json fields{
       {"epoch", entry.epoch},          {"step", entry.step}, {"source", entry.sample.source},
       {"number", entry.sample.number}, {"op", entry.op},     {"reason", entry.reason}};
+  if (!entry.file.empty()) fields["file"] = printable(entry.file);
   // A reason may hold bytes of the user's that are not UTF-8.
   return fields.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -46,7 +46,8 @@ void Pacing::measured(std::uint64_t rows, std::uint64_t nanoseconds) {
     task_rows_ = std::clamp<std::uint64_t>(fitting, 1, kTaskRowsMax);
   const std::uint64_t rows_ahead = kTasksAhead * limits_.threads * task_rows_;
   const std::uint64_t needed = std::max<std::uint64_t>(
-      {limits_.threads + 1ULL, limits_.steps_wished, divide_up(rows_ahead, limits_.step_rows)});
+      {limits_.threads + 1ULL, limits_.steps_wished, divide_up(rows_ahead, limits_.step_rows),
+       divide_up(read_rows_, limits_.step_rows)});
   if (needed * spare_ > window_ || needed * spare_ * 4 < window_)
     decide(needed * spare_, "tasks of about 100 us, four ahead for each thread");
 }

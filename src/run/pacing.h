@@ -28,6 +28,8 @@ class Pacing {
 
   /// A task of `rows` rows took `nanoseconds`; 0 where the clock did not move.
   void measured(std::uint64_t rows, std::uint64_t nanoseconds);
+  /// So many rows should be on their way, for reads to overlap.
+  void read_ahead(std::uint64_t rows) { read_rows_ = rows; }
   /// The consumer waited although the pool had stopped at the window.
   void consumer_waited();
 
@@ -47,6 +49,7 @@ class Pacing {
   double row_cost_ = 0;  // nanoseconds, smoothed; 0 until measured
   std::uint64_t task_rows_;
   std::uint64_t window_ = 1;
+  std::uint64_t read_rows_ = 0;
   std::uint64_t spare_ = 1;  // the window is this many times what the threads need
   std::vector<Decision> decisions_;
 };

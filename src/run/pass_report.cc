@@ -2,6 +2,7 @@
 // tested in src/feed/stream_wait_test.cc
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "base/report.h"
 #include "run/flying.h"
 
@@ -29,8 +30,10 @@ std::string PassRun::doing(const Task& task) const {
                        task.first_step, seconds);
   const Chain& chain = plan_->program.chains[task.pieces.front().step->place.leaf];
   const SampleKey key = chain.samples->ids().key(sample);
-  return fmt::format("{} with sample {} of source {}{} ({}) for {:.1f} s", *op, key.number,
-                     key.source, more, place, seconds);
+  const std::string file = chain.samples->ids().file_of(sample);
+  return fmt::format("{} with sample {} of source {}{}{}{} ({}) for {:.1f} s", *op, key.number,
+                     key.source, file.empty() ? "" : ", file ", printable(file), more, place,
+                     seconds);
 }
 
 std::string PassRun::stall_text(Nanoseconds waited) const {

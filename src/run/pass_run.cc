@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/fault.h"
+#include "base/printable.h"
 #include "base/report.h"
 #include "order/cut.h"
 #include "plan/failures.h"
@@ -56,6 +57,9 @@ PassRun::PassRun(std::shared_ptr<const PlanData> plan, Mold mold, RunStart start
           clock_),
       pulled_position_(start_.stream.position),
       pulled_step_(start_.step),
+      fetcher_({settings.io != nullptr ? settings.io : &Io::real(), &clock_,
+                settings.pace ? settings.pace : std::make_shared<ReadPace>(),
+                &ByteBudget::process(), settings.lookahead_bytes}),
       opened_(start_.step),
       delivered_(start_.step),
       reached_(start_.stream),
@@ -96,12 +100,19 @@ void PassRun::stop(Pool* pool) {
     for (Task* task : tasks_) task->activity.cancelled = true;
     head_ready_.notify_all();
   }
+  fetcher_.cancel();
   if (pool == nullptr) return;
   constexpr auto kPatience = std::chrono::milliseconds(500);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
   if (const unsigned stuck = pool->detach(*this, kPatience); stuck > 0) {
     Lock lock(mutex_);
     std::string text = fmt::format("{} threads did not come back and were abandoned", stuck);
     for (const Task* task : tasks_) text += fmt::format("\n  in {}", doing(*task));
+    report(text);
+  }
+  if (const auto stuck = fetcher_.stop(until - std::chrono::steady_clock::now()); !stuck.empty()) {
+    std::string text = fmt::format("{} reads did not come back and were abandoned", stuck.size());
+    for (const std::string& file : stuck) text += fmt::format("\n  of {}", printable(file));
     report(text);
   }
 }
@@ -135,6 +146,7 @@ bool PassRun::open_step() {
     throw;
   }
   if (!flying->asked_for) begin_flight(*flying);
+  queue_reads(*flying);
   if (flying->ready) head_ready_.notify_one();
   flying_.push_back(std::move(flying));
   opened_.store(step + 1, std::memory_order_relaxed);
@@ -195,6 +207,7 @@ void PassRun::deliver_kept(Flying& flying) {
 
 bool PassRun::claim(std::vector<Piece>& pieces) {
   if (!molded_) return false;
+  open_ahead();
   // No thread takes so much that the others find the window empty.
   const std::uint64_t window = window_.load(std::memory_order_relaxed);
   const std::uint64_t fair = mold_.layout->rows_max * plan_->options.shares.count * window /
@@ -295,6 +308,7 @@ void PassRun::finish(const Piece& piece, Result<void> done, Nanoseconds began) {
   }
   trace::record({trace::Kind::ready, trace_run_, static_cast<std::uint32_t>(flying.rows_here),
                  flying.step, count_of(began), count_of(clock_.now())});
+  if (flying.reads_queued) fetcher_.forget(flying.step);
   flying.ready = true;
 }
 
@@ -348,6 +362,7 @@ void PassRun::end_task(Task& task, std::uint64_t rows) {
     return;
   }
   if (task.kind == Task::Kind::help) return;
+  pacing_.read_ahead(fetcher_.rows_ahead());
   pacing_.measured(rows, count_of(clock_.now() - task.began));
   if (settings_.threads > 0) window_.store(pacing_.window(), std::memory_order_relaxed);
   if (consumer_waits_ && !flying_.empty() && flying_.front()->ready) head_ready_.notify_one();
@@ -367,6 +382,7 @@ std::uint64_t PassRun::compute_pieces(Task& task) {
 bool PassRun::run_one() {
   Task task;
   trace::Activity* const before = trace::set_activity(&task.activity);
+  Reader* const reader_before = set_reader(&fetcher_);
   bool did = false;
   try {
     did = begin_task(task);
@@ -389,6 +405,7 @@ bool PassRun::run_one() {
     head_ready_.notify_all();
     did = false;
   }
+  set_reader(reader_before);
   trace::set_activity(before);
   return did;
 }
@@ -489,6 +506,7 @@ void PassRun::write_ledger(std::uint64_t step, const std::vector<Failure>& failu
     entry.sample = failure.where.sample.value_or(SampleKey{});
     entry.op = failure.where.op;
     entry.reason = failure.message;
+    entry.file = failure.where.file;
     entries.push_back(std::move(entry));
   }
   // Threads are done in any order; the ledger is the same every time.

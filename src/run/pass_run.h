@@ -17,6 +17,7 @@
 #include "penstock/loader.h"
 #include "plan/plan_data.h"
 #include "run/budget.h"
+#include "run/fetcher.h"
 #include "run/gang.h"
 #include "run/mold.h"
 #include "run/pacing.h"
@@ -51,6 +52,8 @@ struct RunSettings {
   Ledger* ledger = nullptr;  // where skipped samples go; null: failures are raised
   MoldFacts mold;
   Clock* clock = nullptr;
+  Io* io = nullptr;                // null: the real one
+  std::shared_ptr<ReadPace> pace;  // of earlier passes; null: nothing is known
 };
 
 /// The local shares of one step.
@@ -137,6 +140,10 @@ class PassRun final : public Work {
   Result<void> ask(const Place& place, std::uint64_t step, SequenceBatch& batch);
   std::shared_ptr<const BatchLayout> layout_for(std::size_t rows);
 
+  // Reading ahead
+  void open_ahead() PENSTOCK_REQUIRES(mutex_);
+  void queue_reads(Flying& flying);
+
   // Learning the shape from the first sample that can be made
   void learn();
   [[noreturn]] void raise_at(Failure failure, std::uint64_t step) const;
@@ -185,6 +192,7 @@ class PassRun final : public Work {
   std::deque<std::unique_ptr<Flying>> waiting_;  // until the shape of batches is known
 
   // Own synchronisation
+  Fetcher fetcher_;
   std::atomic<std::uint64_t> opened_{0};
   std::atomic<std::uint64_t> delivered_{0};
   std::atomic<bool> starved_{false};  // a thread found the window full

@@ -50,6 +50,15 @@ std::vector<std::uint32_t> RowStore::get(std::span<const std::uint64_t> numbers,
   return missing;
 }
 
+bool RowStore::has(std::uint64_t number) {
+  const std::uint64_t id = number / kChunkRows;
+  Shard& shard = shard_of(id);
+  Lock lock(shard.mutex);
+  const auto found = shard.chunks.find(id);
+  return found != shard.chunks.end() && found->second &&
+         found->second->present[number % kChunkRows];
+}
+
 void RowStore::put(std::span<const std::uint64_t> numbers, const BlockView& block) {
   std::uint64_t dense_bytes = sizeof(std::uint64_t) * 2;
   for (const Column& column : block.columns) dense_bytes += column.row_bytes;

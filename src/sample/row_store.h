@@ -20,6 +20,7 @@ class RowStore {
 
   /// Copies the rows that are in to `out` (row i is number numbers[i]) and returns the others' i.
   std::vector<std::uint32_t> get(std::span<const std::uint64_t> numbers, const BlockView& out);
+  [[nodiscard]] bool has(std::uint64_t number);
   /// Keeps the rows of `block` unless they are in already or the limit is reached.
   void put(std::span<const std::uint64_t> numbers, const BlockView& block);
 

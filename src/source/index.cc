@@ -28,7 +28,7 @@ class Index final : public Source {
     digest.add(name_);
   }
 
-  Result<void> decode(std::span<const std::uint64_t> numbers, std::span<const Bytes>,
+  Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes>,
                       const BlockView& out) const override {
     for (std::size_t row = 0; row < numbers.size(); ++row) {
       if (!trace::at_sample(out.identity.sample_id[row])) return cancelled(row);

@@ -31,7 +31,7 @@ class Range final : public Source {
     return {{"start", start_}, {"stop", stop_}, {"step", step_}};
   }
 
-  Result<void> decode(std::span<const std::uint64_t> numbers, std::span<const Bytes>,
+  Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes>,
                       const BlockView& out) const override {
     auto* const values = reinterpret_cast<std::uint64_t*>(out.columns[0].data);
     const auto start = static_cast<std::uint64_t>(start_);

@@ -14,15 +14,9 @@
 #include "base/result.h"
 #include "penstock/block.h"
 #include "penstock/dataset.h"
+#include "source/reader.h"
 
 namespace penstock {
-
-/// Bytes that a block needs.
-struct Read {
-  std::string object;
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-};
 
 class Source {
  public:
@@ -35,15 +29,25 @@ class Source {
   [[nodiscard]] virtual std::string describe() const = 0;
   /// What makes this the same data as another source; goes into the order digest.
   virtual void identify(Digest& digest) const = 0;
+  /// What its values depend on besides, as labels; goes into the values digest.
+  virtual void identify_values(Digest& /*digest*/) const {}
   /// Arguments that make it again on another machine, or nothing where data or a function must be
   /// there already under a name.
   [[nodiscard]] virtual Json arguments() const;
   [[nodiscard]] virtual std::string name() const { return {}; }
 
-  /// First half: what must be read for these samples, in order. Nothing for data in memory.
-  virtual void reads(std::span<const std::uint64_t> /*numbers*/, std::vector<Read>&) const {}
-  /// Second half: writes sample numbers[i] to row i. `bytes` answers `reads`, one each.
-  virtual Result<void> decode(std::span<const std::uint64_t> numbers, std::span<const Bytes> bytes,
+  /// The file that sample `number` is in, or nothing where there is none; for errors.
+  [[nodiscard]] virtual std::string file_of(std::uint64_t /*number*/) const { return {}; }
+  /// Labels in words, where it has any.
+  [[nodiscard]] virtual std::vector<std::string> class_names() const { return {}; }
+
+  /// False for data in memory, of which `decode` makes any number of samples without bytes.
+  [[nodiscard]] virtual bool has_reads() const { return false; }
+  /// First half: what must be read for sample `number`.
+  virtual void reads(std::uint64_t /*number*/, std::vector<Read>&) const {}
+  /// Second half: writes sample numbers[i] to row i. `bytes` answers `reads`; there is one number
+  /// then, and the bytes may be moved away.
+  virtual Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes> bytes,
                               const BlockView& out) const = 0;
 };
 
@@ -51,5 +55,15 @@ std::shared_ptr<const Source> make_range(std::int64_t start, std::int64_t stop, 
 std::shared_ptr<const Source> make_tensors(Sample sample, std::string name);
 std::shared_ptr<const Source> make_tensor_slices(Sample tensors, std::string name);
 std::shared_ptr<const Source> make_index(std::uint64_t size, IndexFn fn, std::string name);
+
+/// {image, label} and perhaps {path}; without labels in the listing {image}.
+std::shared_ptr<const Source> make_image_folder(std::shared_ptr<const FolderListing> listing,
+                                                bool with_path);
+/// {image, label}, or {image} without labels.
+std::shared_ptr<const Source> make_from_paths(Io& io, const std::vector<std::string>& paths,
+                                              const std::vector<std::int32_t>& labels);
+/// Paths.
+std::shared_ptr<const Source> make_list_files(Io& io, const std::string& pattern,
+                                              const ListOptions& options);
 
 }  // namespace penstock

@@ -59,7 +59,7 @@ class Tensors final : public Source {
   [[nodiscard]] std::string name() const override { return name_; }
   void identify(Digest& digest) const override { identify_tensors(tensors_, digest); }
 
-  Result<void> decode(std::span<const std::uint64_t> numbers, std::span<const Bytes>,
+  Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes>,
                       const BlockView& out) const override {
     for (std::size_t i = 0; i < out.columns.size(); ++i) {
       const Column& column = out.columns[i];

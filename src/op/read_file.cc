@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/json.h"
+#include "op/op.h"
+#include "penstock/error.h"
+#include "source/reader.h"
+#include "trace/activity.h"
+
+namespace penstock {
+namespace {
+
+class ReadFile final : public Op {
+ public:
+  explicit ReadFile(std::string path) : path_(std::move(path)) {}
+  [[nodiscard]] std::string word() const override { return "read_file"; }
+  [[nodiscard]] std::string describe() const override {
+    return fmt::format("read_file({})", path_);
+  }
+  [[nodiscard]] Json arguments() const override { return {{"path", path_}}; }
+
+  [[nodiscard]] ElementSpec output(const ElementSpec& input) const override {
+    if (!input.known) return input;
+    ElementSpec spec = input;
+    FieldSpec& field = spec.fields[index_in(input)];
+    if (!is_variable(field.dtype))
+      throw ConfigError(
+          fmt::format("read_file: field \"{}\" is {}, and no path", path_, field.text()), {},
+          "a path is a string, as list_files gives it");
+    field.dtype = Dtype::bytes;
+    return spec;
+  }
+
+  Result<void> run(const BlockView& in, const BlockView& out, const OpContext&) const override {
+    const std::size_t index = index_in(*in.spec);
+    for (std::size_t i = 0; i < in.columns.size(); ++i) {
+      const Column& from = in.columns[i];
+      const Column& to = out.columns[i];
+      if (from.dense() && from.row_bytes > 0)
+        std::memcpy(to.data, from.data, in.rows * from.row_bytes);
+      for (std::size_t row = 0; !from.dense() && i != index && row < in.rows; ++row)
+        to.tensors[row] = from.tensors[row];
+    }
+    for (std::size_t row = 0; row < in.rows; ++row) {
+      if (!trace::at_sample(in.identity.sample_id[row])) return cancelled(row);
+      auto done = read_row(in.columns[index].tensors[row], out.columns[index].tensors[row]);
+      if (!done) {
+        done.failure().row = row;
+        return done;
+      }
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::size_t index_in(const ElementSpec& spec) const {
+    const auto index = spec.find(path_);
+    if (!index)
+      throw ConfigError(fmt::format("read_file: no field \"{}\" in {}", path_, spec.text()));
+    return *index;
+  }
+
+  static Result<void> read_row(const Tensor& path, Tensor& out) {
+    std::string name(path.text());
+    if (name.find('\0') != std::string::npos)
+      return Failure{"read_file: this is no path, it holds a zero byte"};
+    auto bytes = current_reader().get_file(name);
+    if (!bytes) {
+      bytes.failure().where.file = std::move(name);
+      return std::move(bytes.failure());
+    }
+    if ((*bytes).empty()) {
+      out = Tensor::bytes("");
+      return {};
+    }
+    const auto owner = std::make_shared<const Bytes>(std::move(*bytes));
+    out = Tensor::view(Dtype::bytes, {}, *owner, owner);
+    return {};
+  }
+
+  std::string path_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Op> make_read_file(const Json& arguments) {
+  if (!arguments.contains("path") || !arguments.at("path").is_string())
+    throw ConfigError(
+        "read_file: it needs the name of a field, or \"\" for elements without names");
+  return std::make_shared<ReadFile>(arguments.at("path").get<std::string>());
+}
+
+OpCall read_file(std::string path) {
+  return OpCall(make_read_file({{"path", std::move(path)}}));
+}
+
+}  // namespace penstock

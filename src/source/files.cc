@@ -1,0 +1,218 @@
+// Sources whose samples are files: image_folder, from_paths, list_files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/json.h"
+#include "base/printable.h"
+#include "penstock/error.h"
+#include "source/folder_listing.h"
+#include "source/glob.h"
+#include "source/source.h"
+
+namespace penstock {
+namespace {
+
+ElementSpec image_spec(bool label, bool path) {
+  std::vector<FieldSpec> fields{{"image", Dtype::bytes, {}}};
+  if (label) fields.push_back({"label", Dtype::i32, {}});
+  if (path) fields.push_back({"path", Dtype::string, {}});
+  return ElementSpec::dict(std::move(fields));
+}
+
+std::string digest_of(const FileTable& files) {
+  Digest digest;
+  files.identify(digest);
+  return digest.text();
+}
+
+/// Encoded files with their labels.
+class Images : public Source {
+ public:
+  Images(std::shared_ptr<const FileTable> files, bool label, bool path)
+      : files_(std::move(files)),
+        spec_(image_spec(label, path)),
+        label_(label),
+        path_(path),
+        digest_(digest_of(*files_)) {}
+
+  [[nodiscard]] std::uint64_t size() const override { return files_->size(); }
+  [[nodiscard]] const ElementSpec& spec() const override { return spec_; }
+  void identify(Digest& digest) const override { digest.add(digest_); }
+  [[nodiscard]] std::string file_of(std::uint64_t number) const override {
+    return number < files_->size() ? files_->path(number) : "";
+  }
+
+  [[nodiscard]] bool has_reads() const override { return true; }
+  void reads(std::uint64_t number, std::vector<Read>& reads) const override {
+    reads.push_back({files_->path(number), 0, files_->bytes(number), true});
+  }
+  Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes> bytes,
+                      const BlockView& out) const override {
+    if (bytes[0].empty())
+      return Failure{fmt::format("{} is empty", printable(file_of(numbers[0])))};
+    const auto owner = std::make_shared<const Bytes>(std::move(bytes[0]));
+    out.columns[0].tensors[0] = Tensor::view(Dtype::bytes, {}, *owner, owner);
+    std::size_t column = 1;
+    if (label_) {
+      const std::int32_t label = files_->label(numbers[0]);
+      std::memcpy(out.columns[column++].data, &label, sizeof label);
+    }
+    if (path_)
+      out.columns[column].tensors[0] = Tensor::bytes(files_->name(numbers[0]), Dtype::string);
+    return {};
+  }
+
+ protected:
+  [[nodiscard]] const FileTable& files() const { return *files_; }
+  [[nodiscard]] bool has_label() const { return label_; }
+  [[nodiscard]] bool has_path() const { return path_; }
+
+ private:
+  std::shared_ptr<const FileTable> files_;
+  ElementSpec spec_;
+  bool label_;
+  bool path_;
+  std::string digest_;  // made once: states and plans ask often
+};
+
+class ImageFolder final : public Images {
+ public:
+  ImageFolder(const std::shared_ptr<const FolderListing>& listing, bool with_path)
+      : Images({listing, &listing->files}, listing->options.labels, with_path), listing_(listing) {}
+
+  [[nodiscard]] std::string word() const override { return "image_folder"; }
+  [[nodiscard]] std::string describe() const override {
+    const std::string classes =
+        has_label() ? fmt::format(", {} classes", listing_->class_names.size()) : "";
+    return fmt::format("image_folder({}, {} files{})", printable(files().root()), files().size(),
+                       classes);
+  }
+  [[nodiscard]] Json arguments() const override {
+    const FolderOptions& options = listing_->options;
+    return {{"root", files().root()},
+            {"extensions", options.extensions},
+            {"follow_links", static_cast<int>(options.follow_links)},
+            {"labels", options.labels},
+            {"with_path", has_path()}};
+  }
+  [[nodiscard]] std::vector<std::string> class_names() const override {
+    return listing_->class_names;
+  }
+
+ private:
+  std::shared_ptr<const FolderListing> listing_;
+};
+
+class FromPaths final : public Images {
+ public:
+  FromPaths(std::shared_ptr<const FileTable> files, bool label)
+      : Images(std::move(files), label, false) {}
+
+  [[nodiscard]] std::string word() const override { return "from_paths"; }
+  [[nodiscard]] std::string describe() const override {
+    return fmt::format("from_paths({} files)", files().size());
+  }
+  void identify_values(Digest& digest) const override {
+    for (std::size_t file = 0; has_label() && file < files().size(); ++file)
+      digest.add(static_cast<std::uint64_t>(files().label(file)));
+  }
+  [[nodiscard]] Json arguments() const override {
+    Json paths = Json::array();
+    Json labels = Json::array();
+    for (std::size_t file = 0; file < files().size(); ++file) {
+      paths.push_back(files().path(file));
+      if (has_label()) labels.push_back(files().label(file));
+    }
+    return {{"paths", paths}, {"labels", labels}};
+  }
+};
+
+class ListFiles final : public Source {
+ public:
+  ListFiles(std::string pattern, const ListOptions& options, FileTable files)
+      : pattern_(std::move(pattern)),
+        options_(options),
+        files_(std::move(files)),
+        spec_(ElementSpec::single(Dtype::string)),
+        digest_(digest_of(files_)) {}
+
+  [[nodiscard]] std::string word() const override { return "list_files"; }
+  [[nodiscard]] std::uint64_t size() const override { return files_.size(); }
+  [[nodiscard]] const ElementSpec& spec() const override { return spec_; }
+  [[nodiscard]] std::string describe() const override {
+    return fmt::format("list_files({}, {} files)", printable(pattern_), files_.size());
+  }
+  void identify(Digest& digest) const override { digest.add(digest_); }
+  [[nodiscard]] Json arguments() const override {
+    return {{"pattern", pattern_}, {"hidden", options_.hidden}};
+  }
+  [[nodiscard]] std::string file_of(std::uint64_t number) const override {
+    return number < files_.size() ? files_.path(number) : "";
+  }
+  Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes>,
+                      const BlockView& out) const override {
+    for (std::size_t row = 0; row < numbers.size(); ++row)
+      out.columns[0].tensors[row] = Tensor::bytes(files_.path(numbers[row]), Dtype::string);
+    return {};
+  }
+
+ private:
+  std::string pattern_;
+  ListOptions options_;
+  FileTable files_;
+  ElementSpec spec_;
+  std::string digest_;
+};
+
+/// The folder that all paths begin with, with its slash; "" where they share none.
+std::string shared_folder(const std::vector<std::string>& paths) {
+  std::string_view shared = paths.front();
+  for (const std::string& path : paths) {
+    const auto [end, other] = std::ranges::mismatch(shared, path);
+    shared = shared.substr(0, static_cast<std::size_t>(end - shared.begin()));
+  }
+  return std::string(shared.substr(0, shared.rfind('/') + 1));
+}
+
+}  // namespace
+
+std::shared_ptr<const Source> make_image_folder(std::shared_ptr<const FolderListing> listing,
+                                                bool with_path) {
+  return std::make_shared<ImageFolder>(std::move(listing), with_path);
+}
+
+std::shared_ptr<const Source> make_from_paths(Io& io, const std::vector<std::string>& paths,
+                                              const std::vector<std::int32_t>& labels) {
+  if (paths.empty()) throw ConfigError("from_paths: there are no paths");
+  if (!labels.empty() && labels.size() != paths.size())
+    throw ConfigError(
+        fmt::format("from_paths: {} paths and {} labels", paths.size(), labels.size()), {},
+        "give each path one label, or none at all");
+  const std::string folder = shared_folder(paths);
+  auto files = std::make_shared<FileTable>(folder);
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (paths[i].empty() || paths[i].find('\0') != std::string::npos)
+      throw ConfigError(fmt::format("from_paths: path {} is \"{}\"", i, printable(paths[i])));
+    // What is not there now fails when it is read, and policy decides about it.
+    const auto entry = io.look(paths[i]);
+    const bool is_file = entry && (*entry).kind == FolderEntry::Kind::file;
+    files->add(std::string_view(paths[i]).substr(folder.size()),
+               is_file ? (*entry).bytes : FileTable::kSizeUnknown, labels.empty() ? -1 : labels[i]);
+  }
+  return std::make_shared<FromPaths>(std::move(files), !labels.empty());
+}
+
+std::shared_ptr<const Source> make_list_files(Io& io, const std::string& pattern,
+                                              const ListOptions& options) {
+  FileTable files = list_matching(io, pattern, options.hidden);
+  if (files.size() == 0)
+    throw ConfigError(
+        fmt::format("list_files: no file matches \"{}\"", printable(pattern)), {},
+        options.hidden ? "" : "wildcards leave out names that begin with a dot; see .hidden");
+  return std::make_shared<ListFiles>(pattern, options, std::move(files));
+}
+
+}  // namespace penstock

@@ -1,0 +1,162 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/temp_folder.h"
+#include "penstock/error.h"
+#include "sample/rows.h"
+#include "source/folder_listing.h"
+#include "source/source.h"
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+/// Sample `number`, read through the two halves of the source.
+Result<Sample> sample(const Source& source, std::uint64_t number) {
+  std::vector<Read> reads;
+  source.reads(number, reads);
+  std::vector<Bytes> bytes;
+  for (const Read& read : reads) {
+    auto got = read_now(Io::real(), read);
+    if (!got) return std::move(got.failure());
+    bytes.push_back(std::move(*got));
+  }
+  Scratch scratch;
+  const ScratchBlock out(source.spec(), 1, scratch);
+  if (auto done = source.decode({&number, 1}, bytes, out.view()); !done)
+    return std::move(done.failure());
+  const Sample row = read_row(out.view(), 0);
+  std::vector<Tensor> leaves;
+  for (const Tensor& leaf : row.leaves()) leaves.push_back(leaf.kept());
+  return Sample::assemble(row.structure(), std::move(leaves));
+}
+
+std::string identity(const Source& source) {
+  Digest digest;
+  source.identify(digest);
+  return digest.text();
+}
+std::string values_identity(const Source& source) {
+  Digest digest;
+  source.identify_values(digest);
+  return digest.text();
+}
+
+std::shared_ptr<const Source> folder_source(const TempFolder& folder, bool with_path = false) {
+  return make_image_folder(list_images(folder.path()).listing(), with_path);
+}
+
+TEST(ImageFolderTest, ASampleIsTheFileAndItsLabel) {
+  const TempFolder folder;
+  folder.write("cat/1.png", "meow");
+  folder.write("dog/2.png", "woof");
+  const auto source = folder_source(folder, true);
+  EXPECT_EQ(source->spec().text(), "{image: bytes[], label: i32[], path: string[]}");
+  const auto dog = sample(*source, 1);
+  ASSERT_TRUE(dog) << dog.failure().message;
+  EXPECT_EQ((*dog)["image"].text(), "woof");
+  EXPECT_EQ((*dog)["label"].item<std::int32_t>(), 1);
+  EXPECT_EQ((*dog)["path"].text(), "dog/2.png");
+  EXPECT_EQ(source->file_of(1), folder.path("dog/2.png"));
+  EXPECT_EQ(source->class_names(), (std::vector<std::string>{"cat", "dog"}));
+}
+
+TEST(ImageFolderTest, WithoutLabelsThereIsNoSuchField) {
+  const TempFolder folder;
+  folder.write("1.png", "x");
+  const auto source =
+      make_image_folder(list_images(folder.path(), {.labels = false}).listing(), false);
+  EXPECT_EQ(source->spec().text(), "{image: bytes[]}");
+  EXPECT_TRUE(sample(*source, 0));
+}
+
+TEST(ImageFolderTest, AFileOfAnotherSizeIsAFailureThatRepeats) {
+  const TempFolder folder;
+  folder.write("cat/1.png", "four");
+  const auto source = folder_source(folder);
+  for (const char* content : {"abc", "abcde", ""}) {
+    folder.write("cat/1.png", content);
+    const auto got = sample(*source, 0);
+    ASSERT_FALSE(got);
+    EXPECT_THAT(got.failure().message, HasSubstr("it had 4 when it was listed"));
+    EXPECT_FALSE(got.failure().may_pass);
+  }
+  std::filesystem::remove(folder.path("cat/1.png"));
+  EXPECT_THAT(sample(*source, 0).failure().message, HasSubstr("No such file"));
+  folder.make_folder("cat/1.png");
+  EXPECT_THAT(sample(*source, 0).failure().message, HasSubstr("is a folder"));
+}
+
+TEST(ImageFolderTest, TheSameFilesElsewhereAreTheSameData) {
+  const TempFolder here;
+  const TempFolder there;
+  for (const TempFolder* folder : {&here, &there}) folder->write("cat/1.png", "x");
+  EXPECT_EQ(identity(*folder_source(here)), identity(*folder_source(there)));
+  there.write("cat/1.png", "xx");
+  EXPECT_NE(identity(*folder_source(here)), identity(*folder_source(there)));
+}
+
+TEST(FromPathsTest, KeepsTheOrderAndTheLabelsItIsGiven) {
+  const TempFolder folder;
+  const std::string b = folder.write("b", "B");
+  const std::string a = folder.write("deep/a", "A");
+  const auto source = make_from_paths(Io::real(), {b, a, b}, {5, -7, 0});
+  ASSERT_EQ(source->size(), 3U);
+  const auto second = sample(*source, 1);
+  ASSERT_TRUE(second) << second.failure().message;
+  EXPECT_EQ((*second)["image"].text(), "A");
+  EXPECT_EQ((*second)["label"].item<std::int32_t>(), -7);
+  EXPECT_EQ(source->file_of(1), a);
+}
+
+TEST(FromPathsTest, LabelsAreValuesAndNamesBelowTheSharedFolderAreTheOrder) {
+  const TempFolder here;
+  const TempFolder there;
+  std::vector<std::string> paths;
+  std::vector<std::string> others;
+  for (const char* name : {"a", "b"}) {
+    paths.push_back(here.write(name, name));
+    others.push_back(there.write(name, name));
+  }
+  const auto source = make_from_paths(Io::real(), paths, {1, 2});
+  EXPECT_EQ(identity(*source), identity(*make_from_paths(Io::real(), others, {1, 2})));
+  const auto relabelled = make_from_paths(Io::real(), paths, {2, 1});
+  EXPECT_EQ(identity(*source), identity(*relabelled));
+  EXPECT_NE(values_identity(*source), values_identity(*relabelled));
+}
+
+TEST(FromPathsTest, WhatIsNotThereOrEmptyFailsWhenItIsRead) {
+  const TempFolder folder;
+  const auto source =
+      make_from_paths(Io::real(), {folder.path("gone"), folder.write("empty", "")}, {});
+  EXPECT_THAT(sample(*source, 0).failure().message, HasSubstr("No such file"));
+  EXPECT_THAT(sample(*source, 1).failure().message, HasSubstr("is empty"));
+  EXPECT_FALSE(sample(*source, 0).failure().may_pass);
+}
+
+TEST(FromPathsTest, RefusesNothingAndLabelsThatDoNotFit) {
+  EXPECT_THROW(make_from_paths(Io::real(), {}, {}), ConfigError);
+  EXPECT_THROW(make_from_paths(Io::real(), {"a", ""}, {}), ConfigError);
+  EXPECT_THAT([] { make_from_paths(Io::real(), {"a", "b"}, {1}); },
+              ThrowsMessage<ConfigError>(HasSubstr("2 paths and 1 labels")));
+}
+
+TEST(ListFilesTest, GivesPathsAndRefusesAPatternThatMatchesNothing) {
+  const TempFolder folder;
+  folder.write("b.txt", "x");
+  folder.write("a.txt", "x");
+  const auto source = make_list_files(Io::real(), folder.path("*.txt"), {});
+  EXPECT_EQ((*sample(*source, 0)).tensor().text(), folder.path("a.txt"));
+  EXPECT_EQ(source->file_of(1), folder.path("b.txt"));
+  EXPECT_THAT([&] { make_list_files(Io::real(), folder.path("*.png"), {}); },
+              ThrowsMessage<ConfigError>(HasSubstr(folder.path("*.png"))));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,248 @@
+// Listing an image folder.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/printable.h"
+#include "penstock/error.h"
+#include "source/folder_listing.h"
+
+namespace penstock {
+namespace {
+
+using Kind = FolderEntry::Kind;
+
+constexpr const char* kHidden = "hidden";
+constexpr const char* kEmpty = "empty";
+constexpr const char* kOtherExtension = "of another extension";
+constexpr const char* kOutside = "images outside the class folders";
+constexpr const char* kNoImages = "class folders without images";
+constexpr const char* kFolderLikeImage = "folders named like images";
+constexpr const char* kUnreadable = "folders that cannot be read";
+constexpr const char* kBrokenLink = "broken links";
+constexpr const char* kLink = "links";
+constexpr const char* kLinkOut = "links that lead out of the folder";
+constexpr const char* kLoop = "links to a folder above them";
+constexpr const char* kNoFile = "neither files nor folders";
+
+std::string lower(std::string_view text) {
+  std::string small(text);
+  for (char& letter : small)
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  return small;
+}
+
+class Walk {
+ public:
+  Walk(Io& io, FolderListing& listing, std::string real_root)
+      : io_(io), listing_(listing), inside_(real_root == "/" ? real_root : real_root + "/") {}
+
+  void run() {
+    auto root = io_.look(inside_);
+    if (root) above_.push_back({root->device, root->inode});
+    const auto entries = sorted_entries("");
+    if (!entries) throw_for(entries.failure());
+    for (const FolderEntry& entry : *entries) {
+      if (!wanted(entry, entry.name)) continue;
+      if (!listing_.options.labels) {
+        take(entry, entry.name);
+      } else if (entry.kind == Kind::folder) {
+        take_class(entry);
+      } else {
+        leave_out(is_image(entry.name) ? kOutside : kOtherExtension, entry.name);
+      }
+    }
+    name_classes();
+  }
+
+  [[nodiscard]] std::uint64_t count_of(const char* reason) const {
+    for (const auto& left : listing_.left_out)
+      if (left.reason == reason) return left.count;
+    return 0;
+  }
+
+ private:
+  struct Class {
+    std::string name;
+    std::size_t first;
+    std::size_t end;
+  };
+  struct Place {
+    std::uint64_t device;
+    std::uint64_t inode;
+    bool operator==(const Place&) const = default;
+  };
+
+  [[noreturn]] static void throw_for(const Failure& failure) {
+    const std::string text = fmt::format("image_folder: {}", failure.message);
+    if (failure.may_pass) throw IoError(text);
+    throw ConfigError(text);
+  }
+
+  /// In the order in which the relative names of all that is below them are sorted: a folder
+  /// compares with the slash that follows it.
+  Result<std::vector<FolderEntry>> sorted_entries(const std::string& relative) {
+    auto entries = io_.list(join_path(listing_.files.root(), relative));
+    if (!entries) return entries;
+    const auto key = [](const FolderEntry& entry) {
+      return entry.kind == Kind::folder ? entry.name + '/' : entry.name;
+    };
+    std::ranges::sort(*entries, {}, key);
+    return entries;
+  }
+
+  void leave_out(const char* reason, const std::string& relative) {
+    constexpr std::size_t kFirstMax = 5;
+    auto found = std::ranges::find(listing_.left_out, reason, &FolderIndex::LeftOut::reason);
+    if (found == listing_.left_out.end()) found = listing_.left_out.insert(found, {reason, 0, {}});
+    ++found->count;
+    if (found->first.size() < kFirstMax) found->first.push_back(printable(relative));
+  }
+
+  [[nodiscard]] bool is_image(std::string_view name) const {
+    const std::size_t dot = name.rfind('.');
+    if (dot == std::string_view::npos || dot == 0) return false;
+    return std::ranges::binary_search(listing_.options.extensions, lower(name.substr(dot + 1)));
+  }
+
+  /// False for what was left out here: hidden names, odd kinds, links that are not followed.
+  bool wanted(const FolderEntry& entry, const std::string& relative) {
+    const char* reason = nullptr;
+    if (entry.name.starts_with('.')) {
+      reason = kHidden;
+    } else if (entry.kind == Kind::broken) {
+      reason = kBrokenLink;
+    } else if (entry.kind == Kind::other) {
+      reason = kNoFile;
+    } else if (entry.link) {
+      reason = refused_link(entry, relative);
+    }
+    if (reason != nullptr) leave_out(reason, relative);
+    return reason == nullptr;
+  }
+
+  const char* refused_link(const FolderEntry& entry, const std::string& relative) {
+    if (listing_.options.follow_links == FollowLinks::never) return kLink;
+    if (entry.kind == Kind::folder &&
+        std::ranges::find(above_, Place{entry.device, entry.inode}) != above_.end())
+      return kLoop;
+    if (listing_.options.follow_links == FollowLinks::anywhere) return nullptr;
+    const auto target = io_.real_path(join_path(listing_.files.root(), relative));
+    if (!target) return kBrokenLink;
+    return (*target).starts_with(inside_) ? nullptr : kLinkOut;
+  }
+
+  void take_class(const FolderEntry& entry) {
+    const std::size_t first = listing_.files.size();
+    take_folder(entry, entry.name);
+    if (listing_.files.size() > first) {
+      classes_.push_back({entry.name, first, listing_.files.size()});
+    } else {
+      leave_out(kNoImages, entry.name);
+    }
+  }
+
+  void take(const FolderEntry& entry, const std::string& relative) {
+    if (entry.kind == Kind::folder) {
+      if (is_image(entry.name)) return leave_out(kFolderLikeImage, relative);
+      return take_folder(entry, relative);
+    }
+    if (!is_image(entry.name)) return leave_out(kOtherExtension, relative);
+    if (entry.bytes == 0) return leave_out(kEmpty, relative);
+    listing_.files.add(relative, entry.bytes);
+  }
+
+  void take_folder(const FolderEntry& entry, const std::string& relative) {
+    // A link may lead to a folder that has links in turn: without a bound they multiply.
+    constexpr unsigned kLinksMax = 8;
+    if (entry.link && links_ >= kLinksMax) return leave_out(kLoop, relative);
+    const auto entries = sorted_entries(relative);
+    if (!entries) {
+      if (entries.failure().may_pass) throw_for(entries.failure());
+      return leave_out(kUnreadable, relative);
+    }
+    links_ += entry.link ? 1 : 0;
+    above_.push_back({entry.device, entry.inode});
+    for (const FolderEntry& each : *entries) {
+      const std::string name = join_path(relative, each.name);
+      if (wanted(each, name)) take(each, name);
+    }
+    above_.pop_back();
+    links_ -= entry.link ? 1 : 0;
+  }
+
+  /// Labels follow the sorted names of the classes, which is not quite the order of the files:
+  /// "a-b/x" comes before "a/x".
+  void name_classes() {
+    std::ranges::sort(classes_, {}, &Class::name);
+    for (const Class& each : classes_) {
+      const auto label = static_cast<std::int32_t>(listing_.class_names.size());
+      for (std::size_t file = each.first; file < each.end; ++file)
+        listing_.files.set_label(file, label);
+      listing_.class_names.push_back(each.name);
+    }
+  }
+
+  Io& io_;
+  FolderListing& listing_;
+  const std::string inside_;  // what real paths below the root begin with
+  std::vector<Place> above_;  // the folders we are in
+  unsigned links_ = 0;        // of them reached through a link
+  std::vector<Class> classes_;
+};
+
+}  // namespace
+
+FolderOptions normal_options(const FolderOptions& options) {
+  FolderOptions normal = options;
+  if (normal.extensions.empty())
+    normal.extensions = {"jpg", "jpeg", "png", "webp", "bmp", "ppm", "pgm", "npy"};
+  for (std::string& extension : normal.extensions) {
+    extension = lower(extension);
+    if (extension.starts_with('.')) extension.erase(0, 1);
+    if (extension.empty() || extension.find_first_of("./") != std::string::npos)
+      throw ConfigError(fmt::format("image_folder: \"{}\" is no extension", printable(extension)),
+                        {}, "write it as \"png\"");
+  }
+  std::ranges::sort(normal.extensions);
+  const auto twice = std::ranges::unique(normal.extensions);
+  normal.extensions.erase(twice.begin(), twice.end());
+  return normal;
+}
+
+FolderListing list_folder(Io& io, const std::string& root, const FolderOptions& options) {
+  FolderListing listing(root);
+  listing.options = normal_options(options);
+  const auto real_root = io.real_path(root);
+  if (!real_root) throw ConfigError(fmt::format("image_folder: {}", real_root.failure().message));
+  Walk walk(io, listing, *real_root);
+  walk.run();
+  if (listing.files.size() > 0) return listing;
+  if (const std::uint64_t outside = walk.count_of(kOutside); outside > 0)
+    throw ConfigError(fmt::format("image_folder: {} holds {} images but no class folder with one",
+                                  printable(root), outside),
+                      {},
+                      "make a folder for each class, or ask for images without a label with "
+                      ".labels = false");
+  const std::string there = left_out_text(listing.left_out);
+  throw ConfigError(fmt::format("image_folder: no images in {}: {}", printable(root),
+                                there.empty() ? "it is empty" : "there are only " + there),
+                    {},
+                    fmt::format("images have one of the extensions {}",
+                                fmt::join(listing.options.extensions, ", ")));
+}
+
+std::string left_out_text(const std::vector<FolderIndex::LeftOut>& left_out) {
+  std::string text;
+  for (const FolderIndex::LeftOut& left : left_out) {
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {} ({}{})", left.count, left.reason, fmt::join(left.first, ", "),
+                        left.count > left.first.size() ? ", ..." : "");
+  }
+  return text;
+}
+
+}  // namespace penstock

@@ -1,0 +1,55 @@
+#pragma once
+// Who answers the reads of a thread: by default the file system at once; a run may have fetched the
+// bytes already.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/io.h"
+#include "base/result.h"
+
+namespace penstock {
+
+class Source;
+
+/// Bytes that a row needs.
+struct Read {
+  std::string object;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  bool whole = false;  // all of the object, which must be `length` bytes long
+};
+
+/// Which row a read is for.
+struct ReadKey {
+  const Source* source = nullptr;
+  std::uint64_t number = 0;
+  bool operator==(const ReadKey&) const = default;
+};
+
+/// A read that will be wanted.
+struct PlannedRead {
+  ReadKey key;
+  Read read;
+};
+
+/// Thread-safe.
+class Reader {
+ public:
+  virtual ~Reader() = default;
+  virtual Result<Bytes> get(const Read& read, const ReadKey& key) = 0;
+  /// A file by its path, whatever its size.
+  virtual Result<Bytes> get_file(const std::string& path) = 0;
+};
+
+/// From now on `reader` answers what the calling thread reads; null: the real Io. Returns the one
+/// before.
+Reader* set_reader(Reader* reader);
+/// The calling thread's reader.
+Reader& current_reader();
+
+/// `read`, now, through `io`.
+Result<Bytes> read_now(Io& io, const Read& read);
+
+}  // namespace penstock
