@@ -14,6 +14,8 @@ inline constexpr int kRefused = 2;  // a wrong set-up: nothing was run
 /// Adds the verb to `app`; `code` receives its exit code when it runs.
 void add_demo(CLI::App& app, int& code);
 void add_plan(CLI::App& app, int& code);
+void add_verify(CLI::App& app, int& code);
+void add_bench(CLI::App& app, int& code);
 
 /// A check for options: says what is wanted where the text is no whole number in [least, most].
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);

@@ -20,6 +20,8 @@ int parse_and_run(int argc, char** argv) {
   int code = penstock::cli::kDone;
   penstock::cli::add_demo(app, code);
   penstock::cli::add_plan(app, code);
+  penstock::cli::add_verify(app, code);
+  penstock::cli::add_bench(app, code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -202,6 +202,59 @@ class PlanOfAFolder(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done)
 
 
+def ppm(width: int, height: int) -> bytes:
+    return b"P6 %d %d 255\n" % (width, height) + bytes(i * 7 % 256 for i in range(3 * width * height))
+
+
+class ImagesOfAFolder(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        for i in range(40):
+            self.write(f"{'ab'[i % 2]}/{i}.ppm", ppm(20 + i, 30))
+
+    def write(self, name: str, content: bytes) -> None:
+        (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / name).write_bytes(content)
+
+    def test_verify_finds_nothing_wrong_with_whole_files(self) -> None:
+        done = run("verify", self.root)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done)
+        self.assertIn("40 files", done.stdout)
+        self.assertIn("0 broken, 0 odd", done.stdout)
+        self.assertIn("height 30 to 30, width 20 to 59", done.stdout)
+
+    def test_verify_names_what_is_broken_or_odd(self) -> None:
+        self.write("a/cut.ppm", ppm(20, 30)[:500])
+        self.write("a/text.jpg", b"this is not a picture")
+        self.write("b/wrong.png", ppm(5, 5))
+        self.write("b/empty.png", b"")
+        self.write("b/bomb.ppm", b"P6 60000 60000 255\n" + bytes(900))
+        done = run("verify", self.root)
+        self.assertEqual(done.returncode, 1, done)
+        for words in ("broken  a/cut.ppm: ", "broken  a/text.jpg: ", "broken  b/bomb.ppm: ",
+                      "odd     b/wrong.png: is PPM/PGM by its content", "3 broken, 1 odd",
+                      "left out: 1 empty (b/empty.png)"):
+            self.assertIn(words, done.stdout)
+        said = json.loads(run("verify", self.root, "--json").stdout)
+        self.assertEqual([file["file"] for file in said["broken"]],
+                         ["a/cut.ppm", "a/text.jpg", "b/bomb.ppm"])
+        self.assertEqual(said["formats"], {"PPM/PGM": 41})
+
+    def test_bench_counts_every_image_and_says_where_time_goes(self) -> None:
+        self.write("a/cut.ppm", ppm(20, 30)[:500])
+        said = json.loads(run("bench", self.root, "--batch", 8, "--size", 16, "--json").stdout)
+        self.assertEqual(said["skipped"], 1)
+        self.assertIn(said["images"], (32, 33))  # without the first batch
+        self.assertGreater(said["images_per_s"], 0)
+        self.assertAlmostEqual(sum(said["share"].values()), 1, places=6)
+        done = run("bench", self.root, "--batch", 8, "--size", 16, "--chain", "resize")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done)
+        self.assertIn("limited by", done.stdout)
+        self.assertIn("1 images could not be decoded", done.stdout)
+
+
 class Others(unittest.TestCase):
     def test_help_and_version_are_no_failures(self) -> None:
         self.assertEqual(run("--version").returncode, 0)

@@ -187,8 +187,9 @@ inline void set_png_colors(png_structp png, png_infop info, const PngOptions& op
   png_set_tRNS(png, info, alpha.data(), static_cast<int>(alpha.size()), &key);
 }
 
-/// Rows of noise, packed as PNG wants them. With few bits all values occur, color keys too.
-inline Values png(const PngOptions& options) {
+/// `pixels` are rows packed as PNG wants them; none: noise, in which with few bits all values
+/// occur, color keys too.
+inline Values png(const PngOptions& options, Values pixels = {}) {
   Values file;
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
   png_infop info = png_create_info_struct(png);
@@ -209,7 +210,7 @@ inline Values png(const PngOptions& options) {
     png_set_eXIf_1(png, info, static_cast<png_uint_32>(exif.size()), exif.data());
   png_write_info(png, info);
   const std::size_t stride = png_get_rowbytes(png, info);
-  Values pixels = noise(stride * options.height);
+  if (pixels.empty()) pixels = noise(stride * options.height);
   if (options.color == PNG_COLOR_TYPE_PALETTE && options.bits == 8)
     for (auto& each : pixels) each = static_cast<std::uint8_t>(each % options.palette);
   std::vector<png_bytep> rows;

@@ -11,6 +11,7 @@
 #include "penstock/image.h"
 #include "sample/rows.h"
 #include "trace/activity.h"
+#include "trace/phases.h"
 
 namespace penstock {
 namespace {
@@ -121,6 +122,7 @@ class ImageChain final : public Op {
     for (std::size_t row = 0; row < in.rows; ++row) {
       if (!trace::at_sample(in.identity.sample_id[row])) return cancelled(row);
       const Scratch::Frame frame(scratch);
+      const trace::PhaseTimer timer(trace::Phase::image);
       auto done = run_row(in, out, index, row, wanted, context, scratch);
       if (!done) {
         done.failure().row = row;

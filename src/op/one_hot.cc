@@ -1,3 +1,4 @@
+// tested in src/op/mixing_test.cc
 #include <fmt/format.h>
 
 #include <algorithm>

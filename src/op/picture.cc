@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "trace/phases.h"
 
 namespace penstock {
 namespace {
@@ -108,6 +109,7 @@ Result<Pixels> Picture::decoded(const Region& region) {
   if (!bytes_.empty()) {
     DecodeRequest request = request_;
     request.region = region;
+    const trace::PhaseTimer timer(trace::Phase::decode);
     return decode_image(bytes_, info_, request, scratch_);
   }
   Pixels view = pixels_;

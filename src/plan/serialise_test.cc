@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "penstock/plan.h"
 #include "plan/plan_data.h"
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/json.h"
 #include "penstock/error.h"
 #include "sample/rows.h"
 #include "source/source.h"

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "trace/phases.h"
+
 namespace penstock {
 namespace {
 
@@ -29,6 +31,7 @@ Reader& current_reader() {
 }
 
 Result<Bytes> read_now(Io& io, const Read& read) {
+  const trace::PhaseTimer timer(trace::Phase::read);
   if (!read.whole) return io.read(read.object, read.offset, read.length);
   const bool size_known = read.length != UINT64_MAX;
   return io.read_whole(read.object, size_known ? std::optional(read.length) : std::nullopt);
