@@ -15,7 +15,12 @@ constexpr std::size_t kFileHeader = 14;
 constexpr std::size_t kCoreHeader = 12;  // of OS/2; the others have at least 40 bytes
 constexpr std::size_t kInfoHeader = 40;
 
-enum class BmpPacking : std::uint32_t { none = 0, rle8 = 1, rle4 = 2, bit_fields = 3, alpha = 6 };
+// Numbers of ways to store pixels.
+constexpr std::uint32_t kPlain = 0;
+constexpr std::uint32_t kRle8 = 1;
+constexpr std::uint32_t kRle4 = 2;
+constexpr std::uint32_t kBitFields = 3;
+constexpr std::uint32_t kAlphaBitFields = 6;
 
 struct BmpHeader {
   std::int64_t width = 0;
@@ -99,13 +104,12 @@ Result<BmpHeader> read_header(EncodedBytes bytes) {
     return Failure{
         .message = fmt::format("the BMP says it has {} x {} pixels", header.width, header.height)};
   header.bits = little16(bytes, kFileHeader + (core ? 10 : 14));
-  const auto packing = static_cast<BmpPacking>(core ? 0 : little32(bytes, kFileHeader + 16));
-  if (packing == BmpPacking::rle8 || packing == BmpPacking::rle4)
+  const std::uint32_t packing = core ? kPlain : little32(bytes, kFileHeader + 16);
+  if (packing == kRle8 || packing == kRle4)
     return unsupported("the BMP is compressed (RLE), which is not supported");
-  const bool masks = packing == BmpPacking::bit_fields || packing == BmpPacking::alpha;
-  if (!masks && packing != BmpPacking::none)
-    return unsupported(fmt::format("the BMP has compression {}, which is not supported",
-                                   static_cast<std::uint32_t>(packing)));
+  const bool masks = packing == kBitFields || packing == kAlphaBitFields;
+  if (!masks && packing != kPlain)
+    return unsupported(fmt::format("the BMP has compression {}, which is not supported", packing));
   if ((header.bits != 8 && header.bits != 24 && header.bits != 32) || (masks && header.bits != 32))
     return unsupported(fmt::format("the BMP has {} bits per pixel{}, which is not supported",
                                    header.bits, masks ? " and colour masks" : ""));

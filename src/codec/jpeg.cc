@@ -128,9 +128,9 @@ void choose_color(jpeg_decompress_struct& cinfo, int channels) {
 
 /// The largest of 1, 2, 4 and 8 by which the part may shrink. libjpeg has other scales, which take
 /// longer than no scaling at all.
-unsigned scale_of(const StoredRequest& request) {
+std::int64_t scale_of(const StoredRequest& request) {
   if (request.fast_width <= 0 || request.fast_height <= 0) return 1;
-  unsigned scale = 1;
+  std::int64_t scale = 1;
   while (scale < 8 && request.part.width / (scale * 2) >= request.fast_width &&
          request.part.height / (scale * 2) >= request.fast_height)
     scale *= 2;
@@ -198,9 +198,9 @@ void decode_steps(jpeg_decompress_struct& cinfo, const ImageInfo& stored, Job& j
   if (cinfo.image_width != stored.width || cinfo.image_height != stored.height)
     ERREXIT(&cinfo, JERR_BAD_LENGTH);
   choose_color(cinfo, job.request.channels);
-  const unsigned scale = scale_of(job.request);
+  const std::int64_t scale = scale_of(job.request);
   cinfo.scale_num = 1;
-  cinfo.scale_denom = scale;
+  cinfo.scale_denom = static_cast<unsigned>(scale);
   cinfo.dct_method = JDCT_ISLOW;
   cinfo.do_fancy_upsampling = TRUE;
   // Smoothing of unfinished progressive files looks at blocks that a region leaves out.
@@ -314,10 +314,12 @@ std::size_t next_marker(EncodedBytes bytes, std::size_t at) {
 }
 
 /// A Huffman code has at least one bit, and every 8 x 8 pixels have at least one code: a file that
-/// claims more is refused before memory is taken.
+/// claims more is refused before memory is taken. (Arithmetic coding could do with less, but only
+/// for a picture of nothing.)
 bool claims_too_much(EncodedBytes bytes, const ImageInfo& stored) {
+  constexpr std::uint64_t kPixelsPerByte = 512;
   return static_cast<std::uint64_t>(stored.width) * static_cast<std::uint64_t>(stored.height) /
-             (64 * 8) >
+             kPixelsPerByte >
          bytes.size();
 }
 

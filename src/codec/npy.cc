@@ -6,7 +6,6 @@
 #include <limits>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "codec/formats.h"
 #include "codec/pixels.h"
@@ -105,10 +104,10 @@ class NpyText {
 struct NpyFields {
   std::string descr;
   bool fortran_order = false;
-  std::vector<std::int64_t> shape;
+  Shape shape;
 };
 
-bool read_shape(NpyText& text, std::vector<std::int64_t>& shape) {
+bool read_shape(NpyText& text, Shape& shape) {
   constexpr std::size_t kRankMax = 32;
   if (!text.take("(")) return false;
   while (!text.take(")")) {
@@ -156,10 +155,6 @@ Result<NpyFields> read_fields(std::string_view header) {
   return fields;
 }
 
-std::string shape_in_words(const std::vector<std::int64_t>& shape) {
-  return fmt::format("({})", fmt::join(shape, ", "));
-}
-
 Result<NpyHeader> read_header(EncodedBytes bytes) {
   if (bytes.size() < kMagic + 2) return truncated(bytes, "inside its header");
   const unsigned version = byte_at(bytes, 6);
@@ -181,9 +176,8 @@ Result<NpyHeader> read_header(EncodedBytes bytes) {
     return no_image("the npy is stored column by column (Fortran order)",
                     "save it with np.ascontiguousarray(array)");
   if (shape.size() != 2 && shape.size() != 3)
-    return no_image(
-        fmt::format("the npy has the shape {}, which is no image", shape_in_words(shape)),
-        "save height x width, or height x width x channels");
+    return no_image(fmt::format("the npy has the shape {}, which is no image", shape_text(shape)),
+                    "save height x width, or height x width x channels");
   NpyHeader header{.dtype = *dtype,
                    .height = shape[0],
                    .width = shape[1],
@@ -191,10 +185,10 @@ Result<NpyHeader> read_header(EncodedBytes bytes) {
                    .values_at = text_at + length};
   constexpr std::int64_t kSizeMax = std::numeric_limits<std::int32_t>::max();
   if (header.width < 1 || header.height < 1 || header.width > kSizeMax || header.height > kSizeMax)
-    return no_image(fmt::format("the npy has the shape {}", shape_in_words(shape)), "");
+    return no_image(fmt::format("the npy has the shape {}", shape_text(shape)), "");
   if (header.channels < 1 || header.channels > 4)
     return no_image(fmt::format("the npy has the shape {}, which has {} channels",
-                                shape_in_words(shape), header.channels),
+                                shape_text(shape), header.channels),
                     "save 1 to 4 channels, as the last dimension");
   return header;
 }

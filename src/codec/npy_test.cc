@@ -80,10 +80,10 @@ TEST(NpyTest, WhatIsNoImageOfOursIsRefusedWithTheRemedy) {
          "ascontiguousarray");
   expect(npy("|O", "(2, 2)", 8), "Python objects", "np.asarray");
   expect(npy("<c8", "(2, 2)", 32), "dtype '<c8'", "floats");
-  expect(npy("|u1", "(4,)", 4), "shape (4)", "height x width");
-  expect(npy("|u1", "()", 1), "shape ()", "height x width");
+  expect(npy("|u1", "(4,)", 4), "shape [4]", "height x width");
+  expect(npy("|u1", "()", 1), "shape []", "height x width");
   expect(npy("|u1", "(2, 2, 5)", 20), "5 channels", "1 to 4");
-  expect(npy("|u1", "(0, 2)", 0), "shape (0, 2)", "");
+  expect(npy("|u1", "(0, 2)", 0), "shape [0, 2]", "");
   expect(npy_with("{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (2, 2), }", 16),
          "records", "each field");
   EXPECT_THAT(made::decode(npy("<f4", "(2, 2, 3)", 48), {.channels = 1}).message,

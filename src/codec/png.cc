@@ -23,6 +23,7 @@ namespace {
 constexpr std::size_t kSignature = 8;
 constexpr std::size_t kChunkFrame = 12;  // length, type and CRC around the data
 constexpr std::size_t kHeaderData = 13;
+constexpr std::size_t kPaletteMax = 768;  // bytes: 256 colours
 constexpr std::uint32_t kSizeMax = 0x7fffffff;
 
 enum class PngColor : std::uint8_t {
@@ -181,7 +182,8 @@ Result<void> take_chunk(EncodedBytes bytes, const PngChunk& chunk, PngFile& file
   if ((palette || transparency) && !crc_fits(bytes, chunk)) return damaged_chunk(chunk);
   if (palette) {
     const std::size_t size = chunk.data.size();
-    if (file.header.color == PngColor::palette && (size == 0 || size % 3 != 0 || size > 256 * 3U))
+    if (file.header.color == PngColor::palette &&
+        (size == 0 || size % 3 != 0 || size > kPaletteMax))
       return Failure{.message = fmt::format("the PNG has a palette of {} bytes", size)};
     file.odd = file.odd || !file.palette.empty() || !file.transparency.empty();
     file.palette = chunk.data;
