@@ -13,8 +13,8 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 help:  ## this menu
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-.PHONY: help setup demo test check build python test-python asan tsan processes property long scenarios scenarios-off \
-        mutants fuzz check-limits bench lint tidy format docs clean
+.PHONY: help setup demo test check build python test-python stubs asan tsan \
+        processes property long scenarios scenarios-off mutants fuzz check-limits bench lint tidy format docs clean
 .NOTPARALLEL:
 
 setup:
@@ -49,6 +49,9 @@ python: setup .venv/bin/pytest  ## the Python package, importable in .venv
 test-python: python  ## the tests of the Python package
 	.venv/bin/python -m pytest python/tests
 
+stubs: python  ## what the module looks like to type checkers; writes _native.pyi
+	.venv/bin/python tools/stubs.py
+
 asan: setup  ## all C++ tests under AddressSanitizer and UBSan
 	cmake --preset asan >/dev/null && cmake --build --preset asan -- --quiet
 	build/asan/tests/penstock_tests --gtest_brief=1
@@ -70,11 +73,11 @@ long: check  ## the long versions: 100,000 cases of the property test, more thre
 	PENSTOCK_LONG=1 ctest --preset dev -j 2
 	PENSTOCK_LONG=1 $(MAKE) processes
 
-scenarios: setup  ## the articles' programs, run; writes docs/scenarios.md
+scenarios: python  ## the articles' programs, run; writes docs/scenarios.md
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet penstock_tests
 	python3 tools/scenarios.py
 
-scenarios-off: setup  ## each scenario with the promise behind it broken, which must make it fail
+scenarios-off: python  ## each scenario with the promise behind it broken, which must make it fail
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet penstock_tests
 	python3 tools/scenarios.py --off
 

@@ -93,7 +93,29 @@ PyObject* pending_interrupt = nullptr;  // with the interpreter held
   while (true) pause();
 }
 
+/// Who ends the interpreter, once that has begun.
+std::atomic<bool> stopping{false};
+pthread_t ender;
+
 }  // namespace
+
+Unlocked::~Unlocked() {
+  if (stopping.load() && pthread_equal(pthread_self(), ender) == 0) park();
+  try {
+    PyEval_RestoreThread(state_);
+  } catch (abi::__forced_unwind&) {
+    park();
+  }
+}
+
+Locked::Locked() {
+  if (interpreter_ends()) throw CancelledError("the interpreter ends");
+  try {
+    state_ = PyGILState_Ensure();
+  } catch (abi::__forced_unwind&) {
+    park();
+  }
+}
 
 Held hold(nb::handle object) {
   return {object.inc_ref().ptr(), [](PyObject* held) {
@@ -198,8 +220,8 @@ namespace {
 constexpr const char* kForked =
     "this process was forked while a loader was running: the threads it needs are not there";
 constexpr const char* kSpawn =
-    "start processes with multiprocessing's \"spawn\" method, or fork before the first loader "
-    "is made";
+    "use the loader in the process that made it (num_workers=0 around it), or start processes with "
+    "multiprocessing's \"spawn\" method";
 }  // namespace
 
 bool forked_while_running() {
@@ -215,6 +237,8 @@ void bind_interpreter(nb::module_& module) {
   module.def(
       "end_interpreter",
       [] {
+        ender = pthread_self();
+        stopping = true;
         if (forked_while_running()) {
           ending = true;
           return;

@@ -22,7 +22,32 @@
 namespace penstock::python {
 
 namespace nb = nanobind;
-using Unlocked = nb::gil_scoped_release;
+
+/// Lets go of the interpreter while it lives. A thread that wants it back when the interpreter ends
+/// stays where it is, as Python's own daemon threads do: Python would end it by unwinding its
+/// stack, which C++ takes for an exception out of a destructor.
+class Unlocked {
+ public:
+  Unlocked() : state_(PyEval_SaveThread()) {}
+  ~Unlocked();
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+/// Holds the interpreter while it lives; throws CancelledError when that ends.
+class Locked {
+ public:
+  Locked();
+  ~Locked() { PyGILState_Release(state_); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
 
 /// A reference that any thread may copy and let go without the interpreter.
 using Held = std::shared_ptr<PyObject>;
@@ -70,9 +95,7 @@ nb::object call_user(nb::handle call, nb::handle arguments, nb::handle keywords 
 /// Calls `body` with the interpreter held. What Python raises comes out as UserError.
 template <typename Body>
 auto with_interpreter(Body body) {
-  if (interpreter_ends()) throw CancelledError("the interpreter ends");
-  const nb::gil_scoped_acquire gil;
-  if (!gil) throw CancelledError("the interpreter ends");
+  const Locked locked;
   give_back_held();
   try {
     return body();

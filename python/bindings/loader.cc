@@ -345,18 +345,20 @@ class PyLoader {
 
 void bind_loader(nb::module_& module) {
   nb::class_<EpochLoop>(module, "EpochLoop", "The batches of one epoch.")
-      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
-      .def("__next__", &EpochLoop::next)
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __iter__(self) -> EpochLoop"))
+      .def("__next__", &EpochLoop::next, nb::sig("def __next__(self) -> Batch"))
       .def("__length_hint__", &EpochLoop::hint);
   nb::class_<PyLoader> loader(module, "Loader");
   loader.def(nb::init<const Dataset&, const nb::dict&>());
-  loader.def("iterate", &PyLoader::iterate);
+  loader.def("iterate", &PyLoader::iterate, nb::sig("def iterate(self) -> EpochLoop"));
   loader.def("plan", [](const PyLoader& self) { return self.box().loader().plan(); });
   loader.def("epoch", [](const PyLoader& self) { return self.box().newest()->iterator().epoch(); });
   loader.def("state", &PyLoader::state);
   loader.def("restore", &PyLoader::restore);
   loader.def("set_epoch", &PyLoader::set_epoch);
-  loader.def("step", &PyLoader::step);
+  loader.def("step", &PyLoader::step, nb::sig("def step(self, step: int, /) -> Batch"));
   loader.def("stop", &PyLoader::stop);
   loader.def("report", [](const PyLoader& self) {
     const auto cursor = self.box().newest();

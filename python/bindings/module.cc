@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include "areas.h"
+#include "base/fault.h"
 #include "base/world.h"
 #include "values.h"
 
@@ -25,6 +26,9 @@ NB_MODULE(_native, module) {
   penstock::python::keep_objects();
   module.attr("version") = PENSTOCK_VERSION;
   module.def("find_world", find_world);
+#ifdef PENSTOCK_FAULTS
+  module.def("_break_promise", penstock::fault::switch_off);  // for tests
+#endif
   penstock::python::bind_interpreter(module);
   penstock::python::bind_errors(module);
   penstock::python::bind_dataset(module);

@@ -337,16 +337,20 @@ void bind_step(nb::module_& module) {
   replica.def("all_reduce", all_reduce, nb::arg("op"), nb::arg("value"),
               nb::arg("count") = nb::none(),
               "The sum, or the mean over all samples, of every replica's value.");
-  module.def("current_replica", current_replica);
+  module.def("current_replica", current_replica, nb::sig("def current_replica() -> Replica"));
 }
 
 void bind_feed(nb::module_& module) {
   nb::class_<FeedLoop>(module, "FeedLoop", "The steps of one epoch.")
-      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
-      .def("__next__", &FeedLoop::next);
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __iter__(self) -> FeedLoop"))
+      .def("__next__", &FeedLoop::next, nb::sig("def __next__(self) -> Step"));
   nb::class_<PyFeed> feed(module, "Feed");
-  feed.def("iterate", [](nb::handle self) { return make_object<FeedLoop>(nb::borrow(self)); });
-  feed.def("next", next);
+  feed.def(
+      "iterate", [](nb::handle self) { return make_object<FeedLoop>(nb::borrow(self)); },
+      nb::sig("def iterate(self) -> FeedLoop"));
+  feed.def("next", next, nb::sig("def next(self) -> Step | None"));
   feed.def("plan", [](const PyFeed& self) { return self.get().plan(); });
   feed.def("size", [](const PyFeed& self) { return self.get().size(); });
   feed.def("epoch", [](const PyFeed& self) { return self.get().epoch(); });

@@ -108,10 +108,10 @@ class Dataset:
 
         `seed="random"` is drawn when the loader is made, and kept in its state.
         """
-        drawn = seed == "random"
-        if isinstance(seed, str) and not drawn:
+        if isinstance(seed, str) and seed != "random":
             raise ConfigError(f"shuffle: a seed is a number or \"random\", not {seed!r}")
-        return Dataset(self._native.shuffle(None if drawn else seed, drawn, reshuffle_each_epoch,
+        number = None if isinstance(seed, str) else seed
+        return Dataset(self._native.shuffle(number, seed == "random", reshuffle_each_epoch,
                                             window))
 
     def repeat(self, count: int = -1) -> Dataset:
@@ -272,9 +272,8 @@ def from_generator(factory: Callable[..., Iterable[Any]] | Iterable[Any], *, nam
     if not callable(factory):
         if not hasattr(factory, "__iter__"):
             raise ConfigError(f"from_generator: {type(factory).__name__} cannot be iterated")
-        iterable, factory = factory, None
-        return Dataset(_native.from_generator(lambda: iter(iterable), name or name_of(iterable),
-                                              spec, False, False))
+        return Dataset(_native.from_generator(factory.__iter__, name or name_of(factory), spec,
+                                              False, False))
     takes_epoch = "epoch" in (parameters_of(factory) or {})
     if resumable is None:
         resumable = (isinstance(factory, type) and hasattr(factory, "save")

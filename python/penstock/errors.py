@@ -6,7 +6,21 @@ traceback, and a note that names the sample, the op and the step.
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+
+# The engine speaks of C++; the same things in Python.
+_PYTHON = (
+    (r"shuffle\(\{\.window = n\}\)", "shuffle(window=n)"),
+    (r"batch\(n, \{\.tail = \.\.\.\}\)", "batch(n, tail=...)"),
+    (r"\{\.name = \.\.\.\}", "name=..."),
+    (r"\.row_wise = true", "row_wise=True"),
+    (r"declare \.spec\b", "declare spec="),
+    (r"an Rng is keyed", "rng() is keyed"),
+    (r"take no Rng", "not draw random numbers"),
+    (r"next\(\) gives nothing", "the loop ends"),
+)
 
 
 class Error(Exception):
@@ -14,6 +28,8 @@ class Error(Exception):
 
     def __init__(self, message: str, where: dict[str, Any] | None = None, place: str = "",
                  remedy: str = "") -> None:
+        for words, python in _PYTHON:
+            message, remedy = re.sub(words, python, message), re.sub(words, python, remedy)
         text = message
         if place:
             text += f" [{place}]"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from . import _native
@@ -14,7 +14,7 @@ Batch = _native.Batch
 Plan = _native.Plan
 
 
-class Ledger(Sequence):
+class Ledger:
     """The samples that were left out: dicts of epoch, step, source, number, op and reason."""
 
     def __init__(self, native: Any) -> None:
@@ -27,6 +27,9 @@ class Ledger(Sequence):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self._entries)
 
     def __str__(self) -> str:
         return self._text
@@ -143,7 +146,8 @@ class Loader:
 
     def state_dict(self) -> dict[str, Any]:
         """Where the newest iterator is, as plain JSON: what was received, never what waits."""
-        return json.loads(self._native.state())
+        state: dict[str, Any] = json.loads(self._native.state())
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on where the state was taken: the next `for` is the rest of that epoch."""

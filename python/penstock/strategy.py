@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
@@ -121,8 +122,8 @@ class Feed:
 
     def state_dict(self) -> dict[str, Any]:
         """One position, whatever the number of replicas, as plain JSON."""
-        import json
-        return json.loads(self._native.state())
+        state: dict[str, Any] = json.loads(self._native.state())
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._native.restore(parse_state(state))
@@ -235,12 +236,14 @@ class Strategy:
         leaf.
         """
         self._expect_per_replica("reduce", value)
-        return value.each(lambda *parts: _native.reduce(op, *parts, axis))
+        return value.each(lambda values, counts, sums, masks: _native.reduce(
+            op, values, counts, sums, masks, axis))
 
     def gather(self, value: PerReplica, axis: int = 0) -> Any:
         """The values of all replicas one after the other, without rows that are padding."""
         self._expect_per_replica("gather", value)
-        return value.each(lambda *parts: _native.gather(*parts, axis))
+        return value.each(lambda values, counts, sums, masks: _native.gather(
+            values, counts, sums, masks, axis))
 
     def per_replica(self, fn: Callable[[int], Any]) -> PerReplica:
         """One value for each replica: `fn(number of the replica)`."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 
 def torch_of(batch: Any) -> Any:
     try:
-        import torch
+        torch = import_module("torch")
     except ImportError:
         raise ImportError("batch.torch() needs torch, which is not installed: pip install torch, "
                           "or take NumPy views with batch.numpy()") from None
