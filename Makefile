@@ -4,7 +4,7 @@ SHELL := /bin/bash
 CASES ?= 1000
 SEED ?= 1
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
-PACKAGES := g++ cmake ninja-build ccache mold python3 python3-venv libfmt-dev nlohmann-json3-dev \
+PACKAGES := g++ cmake ninja-build ccache mold python3 python3-venv python3-dev libfmt-dev nlohmann-json3-dev \
             libgtest-dev libgmock-dev libcli11-dev clang-19 clang-tidy-19 clang-format-19 \
             libclang-rt-19-dev pkg-config libjpeg62-turbo-dev libpng-dev libdeflate-dev \
             libwebp-dev libhwy-dev
@@ -13,8 +13,8 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 help:  ## this menu
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-.PHONY: help setup demo test check build asan tsan processes property long scenarios scenarios-off \
-        mutants fuzz check-limits bench lint tidy format docs clean
+.PHONY: help setup demo test check build python test-python stubs asan tsan \
+        processes property long scenarios scenarios-off mutants fuzz check-limits bench lint tidy format docs clean
 .NOTPARALLEL:
 
 setup:
@@ -29,12 +29,28 @@ demo: setup  ## the engine at work: an uneven dataset, planned, run over 4 share
 build: setup
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet property_driver penstock_command
 
-test: lint property processes docs asan tsan check-limits  ## every test
+test: lint property processes docs test-python asan tsan check-limits  ## every test
 	@echo "make test: all passed"
 
 check: setup lint  ## fast: lint, dev build, unit tests without sanitizers
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet
 	ctest --preset dev -j 2
+
+.venv/bin/pytest:
+	@[ -x .venv/bin/python ] || python3 -m venv .venv
+	@.venv/bin/pip install -q --disable-pip-version-check 'nanobind>=3.1,<4' 'numpy>=2,<3' 'pytest>=7'
+
+python: setup .venv/bin/pytest  ## the Python package, importable in .venv
+	cmake --preset dev -DPENSTOCK_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/.venv/bin/python >/dev/null
+	cmake --build --preset dev -- --quiet penstock_python penstock_command
+	@.venv/bin/python -c "import sysconfig, pathlib; pathlib.Path(sysconfig.get_path('purelib'), \
+	  'penstock.pth').write_text('$(CURDIR)/build/dev/python\n')"
+
+test-python: python  ## the tests of the Python package
+	.venv/bin/python -m pytest python/tests
+
+stubs: python  ## what the module looks like to type checkers; writes _native.pyi
+	.venv/bin/python tools/stubs.py
 
 asan: setup  ## all C++ tests under AddressSanitizer and UBSan
 	cmake --preset asan >/dev/null && cmake --build --preset asan -- --quiet
@@ -57,11 +73,11 @@ long: check  ## the long versions: 100,000 cases of the property test, more thre
 	PENSTOCK_LONG=1 ctest --preset dev -j 2
 	PENSTOCK_LONG=1 $(MAKE) processes
 
-scenarios: setup  ## the articles' programs, run; writes docs/scenarios.md
+scenarios: python  ## the articles' programs, run; writes docs/scenarios.md
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet penstock_tests
 	python3 tools/scenarios.py
 
-scenarios-off: setup  ## each scenario with the promise behind it broken, which must make it fail
+scenarios-off: python  ## each scenario with the promise behind it broken, which must make it fail
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet penstock_tests
 	python3 tools/scenarios.py --off
 

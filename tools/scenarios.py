@@ -6,7 +6,8 @@
     tools/scenarios.py --off       breaks the promise behind each row; fails if a test still passes
     tools/scenarios.py --self-test
 
-A scenario is a program from the articles. Its test is TEST(Scenario, <row>) in tests/scenarios.
+A scenario is a program from the articles. Its test is TEST(Scenario, <row>) in tests/scenarios, and
+test_<row> in python/tests/test_scenarios.py, which needs `make python`.
 """
 
 import argparse
@@ -23,8 +24,12 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/scenarios.md"
 TESTS = ROOT / "tests/scenarios"
+PYTHON_TESTS = ROOT / "python/tests/test_scenarios.py"
+PYTHON = ROOT / ".venv/bin/python"
 SECONDS_MAX = 120
+PYTHON_OFF_SECONDS_MAX = 15  # for one row; a hang without its promise is a failure
 TEST = re.compile(r"^TEST(?:_F)?\(Scenario, (\w+)\)", re.MULTILINE)
+PYTHON_TEST = re.compile(r"^def test_([abcd]\w*)\(", re.MULTILINE)
 LINE = re.compile(r"^\| `(\w+)` \|[^|]*\|[^|]*\|[^|]*\| (\w[^|]*?) \|", re.MULTILINE)
 
 
@@ -94,7 +99,7 @@ ROWS = {
     "d_resume_random": Row("the same numbers from every position on"),
     "d_resume_size": Row("under 1 KB"),
     "d_resume_fit": Row("goes on at the next step: 80 visits for 80", "the Trainer's own fit"),
-    "d_ctrl_c": Row("ends in under a second, with a clean exit code", "the command's process test"),
+    "d_ctrl_c": Row("ends in under a second, with a clean exit code"),
 }
 
 
@@ -102,6 +107,24 @@ def tests_in(folder: Path) -> dict[str, str]:
     """Row -> file, for every scenario test."""
     return {name: path.name for path in sorted(folder.glob("*.cc"))
             for name in TEST.findall(path.read_text(encoding="utf-8"))}
+
+
+def python_tests() -> set[str]:
+    return set(PYTHON_TEST.findall(PYTHON_TESTS.read_text(encoding="utf-8"))) & set(ROWS)
+
+
+def python_fails(rows: set[str], off: str = "") -> set[str]:
+    """Those of the rows whose Python test does not pass."""
+    command = [str(PYTHON), "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--tb=no",
+               *(f"{PYTHON_TESTS}::test_{row}" for row in sorted(rows))]
+    environment = {**os.environ, **({"PENSTOCK_OFF": off} if off else {})}
+    try:
+        limit = PYTHON_OFF_SECONDS_MAX if off else 5 * SECONDS_MAX
+        done = subprocess.run(command, env=environment, timeout=limit, check=False,
+                              capture_output=True, text=True, cwd=ROOT)
+    except subprocess.TimeoutExpired:
+        return set(rows)
+    return rows - set(re.findall(r"^PASSED \S+::test_(\w+)", done.stdout, re.MULTILINE))
 
 
 def faults() -> dict[str, str]:
@@ -139,13 +162,14 @@ def run_compiled(build: Path, name: str) -> bool:
     return subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 
-def page(results: dict[str, str], files: dict[str, str], promises: dict[str, str]) -> str:
+def page(results: dict[str, str], files: dict[str, str], promises: dict[str, str],
+         python: set[str]) -> str:
     lines = ["# Scenarios", "",
              "Programs of the articles, and what they do here. `make scenarios` runs the tests and "
              "writes this page;", "`make scenarios-off` breaks the promise behind each row and "
              "expects its test to fail.", ""]
     tested = [row for row in ROWS if row in files]
-    lines += [f"{len(tested)} of {len(ROWS)} rows have a test, none of them in Python yet; "
+    lines += [f"{len(tested)} of {len(ROWS)} rows have a test in C++, {len(python)} in Python; "
               f"{len(promises)} were seen to fail without their promise."]
     for letter, title in PARTS.items():
         lines += ["", f"## {title}", "",
@@ -155,11 +179,15 @@ def page(results: dict[str, str], files: dict[str, str], promises: dict[str, str
             if not name.startswith(letter):
                 continue
             test = f"[{files[name]}](../tests/scenarios/{files[name]})" if name in files else ""
+            if name in python:
+                path = f"../{PYTHON_TESTS.relative_to(ROOT)}"
+                test += f"{', ' if test else ''}[{PYTHON_TESTS.name}]({path})"
             if row.compiled:
                 test += f", [{row.compiled}.cc](../tests/compile/{row.compiled}.cc)"
-            result = results.get(name, "not run") if name in files else "none"
+            has_test = name in files or name in python
+            result = results.get(name, "not run") if has_test else "none"
             promise = f"`{promises[name]}`" if name in promises else ""
-            language = "C++" if name in files else ""
+            language = ", ".join(["C++"] * (name in files) + ["Python"] * (name in python))
             lines.append(f"| `{name}` | {row.here} | {test} | {language} | {result} | {promise} | "
                          f"{row.missing} |")
     return "\n".join(lines) + "\n"
@@ -185,7 +213,10 @@ def differences(text: str, files: dict[str, str], promises: dict[str, str],
 
 def check() -> int:
     text = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
-    found = differences(text, tests_in(TESTS), faults(), set(ROWS))
+    files = dict.fromkeys(python_tests(), PYTHON_TESTS.name) | tests_in(TESTS)
+    found = differences(text, files, faults(), set(ROWS))
+    shown = {row for row in ROWS if re.search(rf"^\| `{row}` .*test_scenarios\.py", text, re.M)}
+    found += [f"{row}: Python's test and the page differ" for row in shown ^ python_tests()]
     found += [f"{name}: tests/compile/{row.compiled}.cc is not there" for name, row in ROWS.items()
               if row.compiled and not (ROOT / f"tests/compile/{row.compiled}.cc").is_file()]
     print(*(f"docs/scenarios.md: {line}" for line in found),
@@ -201,6 +232,9 @@ def seen_to_fail(binary: Path) -> dict[str, str]:
         well, results = run_tests(binary, row, promise)
         # A crash or a hang without the promise is a failure too.
         fails = not well and results.get(row) != "passes"
+        if row in python_tests() and not python_fails({row}, promise):
+            fails = False
+            print(f"{row}: its Python test still passes")
         print(f"{row}: {'fails' if fails else 'STILL PASSES'} without {promise}", flush=True)
         if fails:
             seen[row] = promise
@@ -256,8 +290,10 @@ def main() -> int:
     for name, row in ROWS.items():
         if row.compiled and not run_compiled(arguments.tests.parent.parent, row.compiled):
             results[name] = "fails"
+    results |= {row: results.get(row, "passes") for row in python_tests()}
+    results |= dict.fromkeys(python_fails(python_tests()), "fails")
     seen = seen_to_fail(arguments.tests)
-    PAGE.write_text(page(results, tests_in(TESTS), seen), encoding="utf-8")
+    PAGE.write_text(page(results, tests_in(TESTS), seen, python_tests()), encoding="utf-8")
     print(f"{PAGE.relative_to(ROOT)}: {len(results)} tests, "
           f"{sum(result == 'passes' for result in results.values())} pass")
     return 0 if well and check() == 0 else 1

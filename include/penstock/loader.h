@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -71,6 +72,9 @@ struct LoaderOptions {
   /// A wait this long is reported with who holds it up; or is an error, if `stall_is_error`.
   std::chrono::milliseconds stall_after = std::chrono::seconds(30);
   bool stall_is_error = false;
+  /// Called about every 50 ms by a thread that waits in `next`. What it throws ends the wait and
+  /// leaves the loader as it is: the step can be asked for again.
+  std::function<void()> while_waiting = {};
   std::shared_ptr<Allocator> allocator = {};  // for slabs; the heap by default
   Clock* clock = nullptr;                     // for tests
   Io* io = nullptr;                           // for tests; outlives every read that hangs in it

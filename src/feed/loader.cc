@@ -312,6 +312,7 @@ void Iterator::Impl::start_run() {
   settings.pace = pace_;
   settings.stall_after = options_.stall_after;
   settings.stall_is_error = options_.stall_is_error;
+  settings.while_waiting = options_.while_waiting;
   if (options_.on_error == OnError::skip) settings.ledger = &ledger_;
   settings.lookahead_steps = lookahead_steps_;
   settings.lookahead_bytes = options_.lookahead_bytes.value_or(ByteBudget::process().limit());

@@ -410,6 +410,13 @@ bool PassRun::run_one() {
   return did;
 }
 
+void PassRun::look_up(Nanoseconds& looked) {
+  constexpr Nanoseconds kPause = std::chrono::milliseconds(50);
+  if (!settings_.while_waiting || clock_.now() - looked < kPause) return;
+  looked = clock_.now();
+  settings_.while_waiting();
+}
+
 template <typename Known>
 bool PassRun::await(Known known) {
   constexpr Nanoseconds kLookAgainMax = std::chrono::milliseconds(50);
@@ -417,7 +424,9 @@ bool PassRun::await(Known known) {
   Nanoseconds report_after = settings_.stall_after;
   bool waited = false;
   Nanoseconds began{0};
+  Nanoseconds looked = settings_.while_waiting ? clock_.now() : Nanoseconds{0};
   while (true) {
+    look_up(looked);
     if (settings_.threads == 0) {
       bool have = false;
       {

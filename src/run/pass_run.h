@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -49,7 +50,8 @@ struct RunSettings {
   std::uint64_t lookahead_steps = 0;
   Nanoseconds stall_after = std::chrono::seconds(30);  // a wait this long is reported
   bool stall_is_error = false;
-  Ledger* ledger = nullptr;  // where skipped samples go; null: failures are raised
+  std::function<void()> while_waiting;  // called now and then by who waits, without our locks
+  Ledger* ledger = nullptr;             // where skipped samples go; null: failures are raised
   MoldFacts mold;
   Clock* clock = nullptr;
   Io* io = nullptr;                // null: the real one
@@ -162,6 +164,8 @@ class PassRun final : public Work {
   template <typename Known>
   bool await(Known known);
   bool await_head();
+  /// Lets whoever owns the waiting thread look, every 50 ms; throws what that throws.
+  void look_up(Nanoseconds& looked);
   /// Reports a wait that has lasted too long; the pause before the next report doubles.
   void watch(Nanoseconds began, Nanoseconds& report_after) PENSTOCK_REQUIRES(mutex_);
   [[nodiscard]] std::uint64_t in_flight() const {

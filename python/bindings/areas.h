@@ -1,0 +1,17 @@
+#pragma once
+// The areas of the module, one file each.
+
+#include <nanobind/nanobind.h>
+
+namespace penstock::python {
+
+void bind_interpreter(nanobind::module_& module);
+void bind_errors(nanobind::module_& module);
+void bind_dataset(nanobind::module_& module);
+void bind_functions(nanobind::module_& module);
+void bind_batch(nanobind::module_& module);
+void bind_plan(nanobind::module_& module);
+void bind_loader(nanobind::module_& module);
+void bind_strategy(nanobind::module_& module);
+
+}  // namespace penstock::python

@@ -1,0 +1,27 @@
+#pragma once
+// A batch as Python holds it.
+
+#include <utility>
+
+#include "interpreter.h"
+#include "penstock/batch.h"
+
+namespace penstock::python {
+
+/// Views of its fields keep it alive, and with it the slab.
+class PyBatch {
+ public:
+  explicit PyBatch(Batch batch) : batch_(std::move(batch)) {}
+  ~PyBatch();
+  PyBatch(const PyBatch&) = delete;
+  PyBatch& operator=(const PyBatch&) = delete;
+  [[nodiscard]] const Batch& batch() const { return batch_; }
+
+ private:
+  Batch batch_;
+};
+
+/// A new Python object for `batch`.
+nb::object make_batch(Batch batch);
+
+}  // namespace penstock::python

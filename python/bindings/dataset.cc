@@ -1,0 +1,268 @@
+// Dataset as the module sees it; penstock.dataset gives it its names and checks.
+#include "penstock/dataset.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+
+#include "areas.h"
+#include "functions.h"
+#include "generators.h"
+#include "sequences.h"
+#include "tails.h"
+#include "values.h"
+
+namespace penstock::python {
+namespace {
+
+using OptionalTail = std::optional<std::string>;
+
+Dataset from_generator(nb::handle factory, const std::string& name, nb::handle spec,
+                       bool takes_epoch, bool has_cursor) {
+  const Factory made{hold(factory), takes_epoch, has_cursor, {}};
+  const SourceOptions options{name, optional_spec(spec)};
+  if (has_cursor)
+    return Dataset::from_generator(
+        [made](GeneratorStart start) { return SavedIterator(made, start); }, options);
+  return Dataset::from_generator(
+      [made](GeneratorStart start) { return PulledIterator(made, start); }, options);
+}
+
+Dataset from_index(std::uint64_t size, nb::handle fn, const std::string& name, nb::handle spec) {
+  return Dataset::from_index(size,
+                             [call = hold(fn)](std::uint64_t index) {
+                               return with_interpreter([&] {
+                                 return sample_of(call_user(call.get(), nb::make_tuple(index)));
+                               });
+                             },
+                             {name, optional_spec(spec)});
+}
+
+Dataset from_sequence(nb::handle object, const std::string& name, nb::handle spec, bool pure,
+                      bool check) {
+  return Dataset::from_sequence(std::make_shared<UserSequence>(object),
+                                {name, optional_spec(spec), pure, check});
+}
+
+struct MapArguments {
+  std::string title;  // for people
+  std::string name;   // in digests
+  std::uint64_t seed = 0;
+  bool keyed = false;
+  bool random = false;
+};
+
+Dataset map_samples(const Dataset& self, nb::handle fn, const MapArguments& arguments,
+                    nb::handle spec, bool row_wise) {
+  const SampleCall call(fn, {arguments.keyed, arguments.random, arguments.title});
+  const MapOptions options{arguments.name, arguments.seed, optional_spec(spec), row_wise};
+  const auto made = [](const nb::object& value) { return sample_of(value); };
+  if (call.random())
+    return self.map([call, made](const Sample& in, Rng& rng) { return call(in, &rng, made); },
+                    options);
+  return self.map([call, made](const Sample& in) { return call(in, nullptr, made); }, options);
+}
+
+bool truth(const nb::object& value) {
+  const int held = PyObject_IsTrue(value.ptr());
+  if (held < 0) throw nb::python_error();
+  return held == 1;
+}
+
+/// `verb(predicate, options)` with `fn` in the form that it has.
+template <typename Verb>
+Dataset with_predicate(nb::handle fn, const MapArguments& arguments, Verb verb) {
+  const SampleCall call(fn, {arguments.keyed, arguments.random, arguments.title});
+  if (call.random())
+    return verb([call](const Sample& in, Rng& rng) { return call(in, &rng, truth); });
+  return verb([call](const Sample& in) { return call(in, nullptr, truth); });
+}
+
+Dataset filter(const Dataset& self, nb::handle fn, const MapArguments& arguments, bool mask) {
+  const FilterOptions options{arguments.name, arguments.seed, mask};
+  return with_predicate(fn, arguments, [&](auto test) { return self.filter(test, options); });
+}
+
+Dataset take_while(const Dataset& self, nb::handle fn, const MapArguments& arguments) {
+  const FilterOptions options{arguments.name, arguments.seed, false};
+  return with_predicate(fn, arguments, [&](auto test) { return self.take_while(test, options); });
+}
+
+Dataset select(const Dataset& self, nb::handle fn, const MapArguments& arguments) {
+  const FilterOptions options{arguments.name, arguments.seed, false};
+  return with_predicate(fn, arguments, [&](auto test) { return self.select(test, options); });
+}
+
+/// A function of one sample that returns a dataset.
+auto expander(nb::handle fn) {
+  return [call = SampleCall(fn, {})](const Sample& in) {
+    return call(in, nullptr, [](const nb::object& made) {
+      const nb::object inner =
+          nb::hasattr(made, "_native") ? nb::object(made.attr("_native")) : made;
+      if (!nb::isinstance<Dataset>(inner))
+        throw ConfigError("the function of flat_map or interleave must return a Dataset", {},
+                          "wrap arrays in from_tensor_slices, iterators in from_generator");
+      return nb::cast<Dataset>(inner);
+    });
+  };
+}
+
+Dataset shuffle(const Dataset& self, std::optional<std::uint64_t> seed, bool drawn,
+                bool reshuffle_each_epoch, std::optional<std::uint64_t> window) {
+  ShuffleOptions options;
+  options.seed = drawn ? Seed::random() : Seed(seed.value_or(0));
+  options.reshuffle_each_epoch = reshuffle_each_epoch;
+  options.window = window;
+  return self.shuffle(options);
+}
+
+std::int64_t cardinality(const Dataset& self) {
+  const Cardinality size = self.cardinality();
+  if (size.is_endless()) return -1;
+  return size.is_unknown() ? -2 : static_cast<std::int64_t>(size.count());
+}
+
+nb::object sample(const Dataset& self, std::uint64_t number) {
+  Sample made;
+  {
+    const Unlocked unlocked;
+    made = self.sample(number);
+  }
+  return to_python(made);
+}
+
+void bind_sources(nb::module_& module) {
+  module.def("range", [](std::int64_t start, std::int64_t stop, std::int64_t step) {
+    return Dataset::range(start, stop, step);
+  });
+  module.def(
+      "from_tensors",
+      [](nb::handle value, const std::string& name) {
+        return Dataset::from_tensors(sample_of(value), {name, {}});
+      },
+      nb::arg("value").none(), nb::arg("name"));
+  module.def(
+      "from_tensor_slices",
+      [](nb::handle value, const std::string& name) {
+        return Dataset::from_tensor_slices(sample_of(value), {name, {}});
+      },
+      nb::arg("value").none(), nb::arg("name"));
+  module.def("from_generator", from_generator, nb::arg("factory"), nb::arg("name"),
+             nb::arg("spec").none(), nb::arg("takes_epoch"), nb::arg("has_cursor"));
+  module.def("from_index", from_index, nb::arg("size"), nb::arg("fn"), nb::arg("name"),
+             nb::arg("spec").none());
+  module.def("from_sequence", from_sequence, nb::arg("sequence"), nb::arg("name"),
+             nb::arg("spec").none(), nb::arg("pure"), nb::arg("check"));
+  module.def("zip", [](const std::vector<Dataset>& parts, bool strict) {
+    return Dataset::zip(parts, {strict});
+  });
+  module.def("cast",
+             [](nb::handle dtype, const std::string& path) { return cast(dtype_of(dtype), path); });
+  module.def(
+      "vector_op",
+      [](nb::handle fn, const std::string& name, nb::handle spec) {
+        return vector_op(fn, name, optional_spec(spec));
+      },
+      nb::arg("fn"), nb::arg("name"), nb::arg("spec").none());
+  module.def("probe", [](nb::handle fn, const Dataset& input) {
+    return to_python(probed_spec(fn, input.element_spec()));
+  });
+}
+
+void bind_functions_of(nb::class_<Dataset>& dataset) {
+  dataset.def("map", map_samples, nb::arg("fn"), nb::arg("arguments"), nb::arg("spec").none(),
+              nb::arg("row_wise"));
+  dataset.def("map_op", [](const Dataset& self, const OpCall& call) { return self.map(call); });
+  dataset.def("filter", filter);
+  dataset.def("take_while", take_while);
+  dataset.def("select", select);
+  dataset.def(
+      "flat_map",
+      [](const Dataset& self, nb::handle fn, const std::string& name, nb::handle spec) {
+        return self.flat_map(expander(fn), {name, optional_spec(spec)});
+      },
+      nb::arg("fn"), nb::arg("name"), nb::arg("spec").none());
+  dataset.def(
+      "interleave",
+      [](const Dataset& self, nb::handle fn, std::uint64_t cycle, std::uint64_t block,
+         const std::string& name, nb::handle spec) {
+        return self.interleave(expander(fn), {cycle, block, name, optional_spec(spec)});
+      },
+      nb::arg("fn"), nb::arg("cycle"), nb::arg("block"), nb::arg("name"), nb::arg("spec").none());
+}
+
+void bind_order_of(nb::class_<Dataset>& dataset) {
+  dataset.def("shuffle", shuffle, nb::arg("seed").none(), nb::arg("drawn"), nb::arg("reshuffle"),
+              nb::arg("window").none());
+  dataset.def("split", &Dataset::split);
+  dataset.def("repeat", &Dataset::repeat);
+  dataset.def("take", &Dataset::take);
+  dataset.def("skip", &Dataset::skip);
+  dataset.def("shard", &Dataset::shard);
+  dataset.def("concatenate", &Dataset::concatenate);
+  dataset.def("enumerate", &Dataset::enumerate);
+  dataset.def(
+      "batch",
+      [](const Dataset& self, std::int64_t size, const OptionalTail& tail, bool drop) {
+        return self.batch(size, {tail_of_name(tail), drop});
+      },
+      nb::arg("size"), nb::arg("tail").none(), nb::arg("drop_remainder"));
+  dataset.def("unbatch", &Dataset::unbatch);
+  dataset.def(
+      "cache",
+      [](const Dataset& self, std::optional<std::uint64_t> bytes) {
+        return self.cache({bytes.value_or(UINT64_MAX)});
+      },
+      nb::arg("bytes_max").none());
+  dataset.def("prefetch", [](const Dataset& self, std::uint64_t steps, std::uint64_t bytes) {
+    return self.prefetch({steps, bytes});
+  });
+  dataset.def(
+      "with_options",
+      [](const Dataset& self, const std::string& name, std::optional<unsigned> threads,
+         std::optional<std::uint64_t> bytes) { return self.with_options({name, threads, bytes}); },
+      nb::arg("name"), nb::arg("threads").none(), nb::arg("lookahead_bytes").none());
+}
+
+}  // namespace
+
+void bind_dataset(nb::module_& module) {
+  nb::class_<OpCall>(module, "OpCall", "An op of the catalogue with its arguments.");
+  nb::class_<MapArguments>(module, "MapArguments")
+      .def("__init__", [](MapArguments* self, const std::string& title, const std::string& name,
+                          std::uint64_t seed, bool keyed, bool random) {
+        new (self) MapArguments{title, name, seed, keyed, random};
+      });
+  nb::class_<Dataset> dataset(module, "Dataset");
+  bind_functions_of(dataset);
+  bind_order_of(dataset);
+  dataset.def("resolve", [](const Dataset& self) {
+    const Unlocked unlocked;
+    return self.resolve();
+  });
+  dataset.def("cardinality", cardinality);
+  dataset.def("element_spec", [](const Dataset& self) { return to_python(self.element_spec()); });
+  dataset.def("spec_text", [](const Dataset& self) { return self.element_spec().text(); });
+  dataset.def("arity", [](const Dataset& self) -> std::int64_t {
+    const ElementSpec& spec = self.element_spec();
+    if (!spec.known) return -1;
+    return spec.structure.kind == Structure::Kind::tuple
+               ? static_cast<std::int64_t>(spec.structure.children.size())
+               : 1;
+  });
+  dataset.def("batched", &Dataset::batched);
+  dataset.def("streamed", &Dataset::streamed);
+  dataset.def("digests", [](const Dataset& self) {
+    const Digests digests = self.digests();
+    return std::pair(digests.order, digests.values);
+  });
+  dataset.def("describe", &Dataset::describe);
+  dataset.def("sample", sample);
+  bind_sources(module);
+}
+
+}  // namespace penstock::python

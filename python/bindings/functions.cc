@@ -1,0 +1,225 @@
+#include "functions.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "areas.h"
+#include "base/guarded.h"
+#include "op/op.h"
+#include "values.h"
+
+namespace penstock::python {
+namespace {
+
+/// The sample a function is called for, for `rng()`.
+struct Current {
+  Rng* rng = nullptr;
+  const char* without = nullptr;  // why there are no numbers
+  nb::object generator;
+};
+thread_local Current* current = nullptr;
+
+class CurrentScope {
+ public:
+  CurrentScope(Rng* rng, const char* without) : mine_{rng, without, {}}, before_(current) {
+    current = &mine_;
+  }
+  ~CurrentScope() { current = before_; }
+  CurrentScope(const CurrentScope&) = delete;
+  CurrentScope& operator=(const CurrentScope&) = delete;
+
+ private:
+  Current mine_;
+  Current* before_;
+};
+
+constexpr const char* kUndeclared =
+    "this function was not known to draw random numbers when it was given to map";
+
+nb::object generator() {
+  if (current == nullptr)
+    throw ConfigError("rng() was called outside a map function: there is no sample to key it by");
+  if (current->rng == nullptr)
+    throw ConfigError(fmt::format("rng(): {}", current->without), {},
+                      "give the function a parameter named rng, or say map(fn, random=True)");
+  if (!current->generator) {
+    const std::uint64_t low = (*current->rng)();
+    const std::uint64_t high = (*current->rng)();
+    current->generator =
+        nb::module_::import_("penstock.randomness").attr("keyed_generator")(low, high);
+  }
+  return current->generator;
+}
+
+nb::tuple arguments_of(const Sample& in) {
+  nb::object value = to_python(in);
+  if (in.structure().kind == Structure::Kind::tuple) return nb::borrow<nb::tuple>(value);
+  return nb::make_tuple(value);
+}
+
+}  // namespace
+
+nb::object SampleCall::call(const Sample& in, Rng* rng) const {
+  const CurrentScope scope(random() ? rng : nullptr, kUndeclared);
+  const nb::tuple arguments = arguments_of(in);
+  nb::object keywords;
+  if (calling_.keyed) {
+    keywords = nb::dict();
+    keywords["rng"] = generator();
+  }
+  return looks_->left > 0 ? looked_at(arguments, keywords)
+                          : call_user(fn_.get(), arguments, keywords);
+}
+
+nb::object SampleCall::looked_at(nb::handle arguments, nb::handle keywords) const {
+  --looks_->left;
+  const nb::object state = nb::module_::import_("penstock.randomness").attr("global_state");
+  const nb::object before = state();
+  nb::object made = call_user(fn_.get(), arguments, keywords);
+  // Once may have been another thread.
+  if (!before.equal(state()) && ++looks_->changed == 2) {
+    looks_->left = 0;
+    nb::module_::import_("penstock.randomness").attr("tell_of_global_use")(calling_.title);
+  }
+  return made;
+}
+
+namespace {
+
+/// The fields of some rows as arrays; the function may keep them, so they are copies.
+nb::tuple columns_of(const BlockView& in) {
+  std::size_t next = 0;
+  auto leaf = [&](std::size_t i) {
+    const FieldSpec& field = in.spec->fields[i];
+    const Column& column = in.columns[i];
+    if (!column.dense())
+      throw ConfigError(
+          fmt::format("map_batch: field \"{}\" ({}) has no one size", field.path, field.text()), {},
+          "use map(), which sees one sample at a time");
+    Shape shape = field.shape;
+    shape.insert(shape.begin(), static_cast<std::int64_t>(in.rows));
+    return to_python(Tensor::view(field.dtype, std::move(shape),
+                                  {column.data, in.rows * column.row_bytes}, nullptr));
+  };
+  nb::object value = nest(in.spec->structure, next, leaf);
+  if (in.spec->structure.kind == Structure::Kind::tuple) return nb::borrow<nb::tuple>(value);
+  return nb::make_tuple(value);
+}
+
+/// The spec of one row of a function's result; throws when a field does not have `rows` rows.
+ElementSpec row_spec(const Sample& made, std::size_t rows) {
+  ElementSpec spec = ElementSpec::of(made);
+  for (FieldSpec& field : spec.fields) {
+    if (field.shape.empty() || field.shape.front() != static_cast<std::int64_t>(rows))
+      throw ConfigError(
+          fmt::format("map_batch: the function was given {} rows, field \"{}\" of its result is {}",
+                      rows, field.path, field.text()),
+          {}, "return one row for each row; to change their number use filter or flat_map");
+    field.shape.erase(field.shape.begin());
+  }
+  return spec;
+}
+
+class VectorOp final : public Op {
+ public:
+  VectorOp(nb::handle fn, std::string name, std::optional<ElementSpec> spec)
+      : fn_(hold(fn)), name_(std::move(name)), spec_(std::move(spec)) {}
+  [[nodiscard]] std::string word() const override { return "map"; }
+  [[nodiscard]] std::string describe() const override {
+    return fmt::format("map_batch \"{}\"", name_);
+  }
+  [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] ElementSpec output(const ElementSpec&) const override {
+    return spec_.value_or(ElementSpec::unknown());
+  }
+
+  Result<void> run(const BlockView& in, const BlockView& out, const OpContext&) const override {
+    auto done = guarded([&] { write(call(in), out); }, [] { return std::size_t{0}; });
+    if (!done) done.failure().row_known = in.rows == 1;
+    return done;
+  }
+
+  [[nodiscard]] Result<Sample> run_sample(const Sample& in, const OpContext&,
+                                          std::size_t row) const override {
+    Sample made;
+    auto done = guarded([&] { made = row_of(call_one(in)); }, [&] { return row; });
+    if (!done) return std::move(done.failure());
+    return made;
+  }
+
+ private:
+  static constexpr const char* kBlocks = "map_batch sees several samples at once";
+
+  [[nodiscard]] Sample call(const BlockView& in) const {
+    return with_interpreter([&] {
+      const CurrentScope scope(nullptr, kBlocks);
+      return sample_of(call_user(fn_.get(), columns_of(in)));
+    });
+  }
+
+  [[nodiscard]] Sample call_one(const Sample& in) const {
+    std::vector<Tensor> rows;
+    for (const Tensor& leaf : in.leaves()) {
+      Shape shape = leaf.shape();
+      shape.insert(shape.begin(), 1);
+      rows.push_back(Tensor::view(leaf.dtype(), std::move(shape), leaf.raw(), nullptr));
+    }
+    const Sample one = Sample::assemble(in.structure(), std::move(rows));
+    return with_interpreter([&] {
+      const CurrentScope scope(nullptr, kBlocks);
+      return sample_of(call_user(fn_.get(), arguments_of(one)));
+    });
+  }
+
+  static Sample row_of(const Sample& made) {
+    const ElementSpec spec = row_spec(made, 1);
+    std::vector<Tensor> leaves;
+    for (std::size_t i = 0; i < spec.fields.size(); ++i)
+      leaves.push_back(Tensor::view(spec.fields[i].dtype, spec.fields[i].shape,
+                                    made.leaves()[i].raw(),
+                                    std::make_shared<Tensor>(made.leaves()[i].kept())));
+    return Sample::assemble(made.structure(), std::move(leaves));
+  }
+
+  static void write(const Sample& made, const BlockView& out) {
+    const ElementSpec spec = row_spec(made, out.rows);
+    if (spec != *out.spec)
+      throw ConfigError(fmt::format("map_batch: the function returned rows of {}, not of {}",
+                                    spec.text(), out.spec->text()),
+                        {},
+                        "return the same structure, dtypes and shapes every time, also for no "
+                        "rows, or declare spec=");
+    for (std::size_t i = 0; i < out.columns.size(); ++i) {
+      const std::span<const std::byte> bytes = made.leaves()[i].raw();
+      if (!bytes.empty()) std::memcpy(out.columns[i].data, bytes.data(), bytes.size());
+    }
+  }
+
+  Held fn_;
+  std::string name_;
+  std::optional<ElementSpec> spec_;
+};
+
+}  // namespace
+
+OpCall vector_op(nb::handle fn, const std::string& name, const std::optional<ElementSpec>& spec) {
+  return OpCall(std::make_shared<VectorOp>(fn, name, spec));
+}
+
+ElementSpec probed_spec(nb::handle fn, const ElementSpec& input) {
+  std::vector<Column> columns(input.fields.size());
+  BlockView none;
+  none.spec = &input;
+  none.columns = columns;
+  return row_spec(sample_of(call_user(fn, columns_of(none))), 0);
+}
+
+void bind_functions(nb::module_& module) {
+  module.def("rng", generator);
+}
+
+}  // namespace penstock::python

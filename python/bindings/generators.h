@@ -1,0 +1,33 @@
+#pragma once
+// Users' iterators as generators of the engine: pulled by whichever thread pulls the stream.
+
+#include <optional>
+#include <string>
+
+#include "functions.h"
+
+namespace penstock::python {
+
+/// One walk through an iterator that the factory made.
+class PulledIterator {
+ public:
+  PulledIterator(const Factory& factory, GeneratorStart start);
+  std::optional<Sample> operator()();
+
+ protected:
+  void iterate_again();
+  Held made_;
+
+ private:
+  Held iterator_;
+};
+
+/// The same for objects that can save() where they are, as a str, and restore() it.
+class SavedIterator final : public PulledIterator {
+ public:
+  using PulledIterator::PulledIterator;
+  std::string save();
+  void restore(const std::string& cursor);
+};
+
+}  // namespace penstock::python

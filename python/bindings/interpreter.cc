@@ -1,0 +1,257 @@
+#include "interpreter.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "areas.h"
+#include "base/mutex.h"
+
+namespace penstock::python {
+namespace {
+
+std::atomic<bool> ending{false};
+
+/// References that were let go, until somebody who holds the interpreter comes by.
+class LostAndFound {
+ public:
+  void add(PyObject* object) noexcept {
+    bool tell = false;
+    {
+      Lock lock(mutex_);
+      objects_.push_back(object);
+      tell = !std::exchange(told_, true);
+    }
+    any_.store(true, std::memory_order_release);
+    // When too many calls are pending the next one who calls into Python gives them back.
+    if (tell && Py_AddPendingCall(give_back_pending, nullptr) != 0) {
+      Lock lock(mutex_);
+      told_ = false;
+    }
+  }
+
+  void give_back() {
+    if (!any_.load(std::memory_order_acquire)) return;
+    std::vector<PyObject*> objects;
+    {
+      Lock lock(mutex_);
+      any_.store(false, std::memory_order_release);
+      objects.swap(objects_);
+      told_ = false;
+    }
+    const nb::error_scope keep;  // what runs here may raise
+    for (PyObject* object : objects) Py_DECREF(object);
+  }
+
+ private:
+  static int give_back_pending(void*);
+
+  std::atomic<bool> any_{false};
+  Mutex mutex_;
+  std::vector<PyObject*> objects_ PENSTOCK_GUARDED_BY(mutex_);
+  bool told_ PENSTOCK_GUARDED_BY(mutex_) = false;
+};
+
+// Never destroyed: threads that were abandoned may come back while the process ends.
+LostAndFound& lost_and_found() {
+  static auto* const found = new LostAndFound;
+  return *found;
+}
+
+int LostAndFound::give_back_pending(void*) {
+  lost_and_found().give_back();
+  return 0;
+}
+
+struct RunningList {
+  Mutex mutex;
+  std::set<Running*> all PENSTOCK_GUARDED_BY(mutex);
+};
+RunningList& running() {
+  static auto* const list = new RunningList;
+  return *list;
+}
+
+std::atomic<int> running_count{0};
+/// Processes forked while something ran, counted in the child.
+std::atomic<int> forks_while_running{0};
+
+/// In the child, whose other threads are gone: nothing may be locked here.
+void in_child() {
+  if (running_count.load() > 0) ++forks_while_running;
+}
+
+PyObject* pending_interrupt = nullptr;  // with the interpreter held
+
+[[noreturn]] void park() {
+  while (true) pause();
+}
+
+/// Who ends the interpreter, once that has begun.
+std::atomic<bool> stopping{false};
+pthread_t ender;
+
+}  // namespace
+
+Unlocked::~Unlocked() {
+  if (stopping.load() && pthread_equal(pthread_self(), ender) == 0) park();
+  try {
+    PyEval_RestoreThread(state_);
+  } catch (abi::__forced_unwind&) {
+    park();
+  }
+}
+
+Locked::Locked() {
+  if (interpreter_ends()) throw CancelledError("the interpreter ends");
+  try {
+    state_ = PyGILState_Ensure();
+  } catch (abi::__forced_unwind&) {
+    park();
+  }
+}
+
+Held hold(nb::handle object) {
+  return {object.inc_ref().ptr(), [](PyObject* held) {
+            if (!interpreter_ends()) lost_and_found().add(held);
+          }};
+}
+
+std::string text_of(nb::handle object) {
+  const nb::object text = nb::steal(PyObject_Str(object.ptr()));
+  Py_ssize_t size = 0;
+  const char* const bytes = text.is_valid() ? PyUnicode_AsUTF8AndSize(text.ptr(), &size) : nullptr;
+  if (bytes != nullptr) return {bytes, static_cast<std::size_t>(size)};
+  PyErr_Clear();
+  return "(no text)";
+}
+
+void give_back_held() {
+  lost_and_found().give_back();
+}
+
+bool interpreter_ends() {
+  return ending.load() || !Py_IsInitialized();
+}
+
+void throw_raised(nb::python_error error) {
+  nb::object value = nb::borrow(error.value());
+  if (error.matches(PyExc_KeyboardInterrupt)) {
+    Py_XDECREF(pending_interrupt);
+    pending_interrupt = nb::object(value).release().ptr();
+  }
+  std::string text = text_of(value.type().attr("__name__"));
+  if (const std::string said = text_of(value); !said.empty()) text += ": " + said;
+  if (error.matches(PyExc_StopIteration)) {
+    // Outside it would end the loop of the consumer in silence, as in PEP 479.
+    nb::object wrapped = nb::borrow(PyExc_RuntimeError)("the function raised StopIteration");
+    PyException_SetCause(wrapped.ptr(), value.inc_ref().ptr());
+    throw UserError("RuntimeError: the function raised StopIteration", hold(wrapped));
+  }
+  if (error.matches(PyExc_OSError)) {
+    const nb::object number = value.attr("errno");
+    if (nb::isinstance<nb::int_>(number))
+      throw UserOsError(nb::cast<int>(number), text, hold(value));
+  }
+  throw UserError(text, hold(value));
+}
+
+void restore_raised(const Raised& raised, const std::string& note) {
+  const nb::object value = nb::borrow(raised.value.get());
+  if (value.ptr() == pending_interrupt) Py_CLEAR(pending_interrupt);
+  if (!note.empty()) {
+    try {
+      if (nb::hasattr(value, "add_note")) {
+        value.attr("add_note")(note);
+      } else {  // before Python 3.11
+        nb::list notes =
+            nb::hasattr(value, "__notes__") ? nb::list(value.attr("__notes__")) : nb::list();
+        notes.append(note);
+        value.attr("__notes__") = notes;
+      }
+    } catch (const nb::python_error&) {  // an exception that takes no notes is still raised
+    }
+  }
+  PyErr_Restore(value.type().inc_ref().ptr(), value.inc_ref().ptr(),
+                PyException_GetTraceback(value.ptr()));
+}
+
+void throw_if_interrupted() {
+  if (pending_interrupt == nullptr) return;
+  const nb::object value = nb::steal(std::exchange(pending_interrupt, nullptr));
+  throw UserError("KeyboardInterrupt", hold(value));
+}
+
+void look_for_signals() {
+  with_interpreter([] {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  });
+}
+
+nb::object call_user(nb::handle call, nb::handle arguments, nb::handle keywords) {
+  try {
+    PyObject* const made = PyObject_Call(call.ptr(), arguments.ptr(), keywords.ptr());
+    if (made == nullptr) throw nb::python_error();
+    return nb::steal(made);
+  } catch (abi::__forced_unwind&) {
+    park();
+  }
+}
+
+Running::Running() {
+  ++running_count;
+  Lock lock(running().mutex);
+  running().all.insert(this);
+}
+
+Running::~Running() {
+  --running_count;
+  Lock lock(running().mutex);
+  running().all.erase(this);
+}
+
+namespace {
+constexpr const char* kForked =
+    "this process was forked while a loader was running: the threads it needs are not there";
+constexpr const char* kSpawn =
+    "use the loader in the process that made it (num_workers=0 around it), or start processes with "
+    "multiprocessing's \"spawn\" method";
+}  // namespace
+
+bool forked_while_running() {
+  return forks_while_running.load() > 0;
+}
+
+void check_may_run() {
+  if (forked_while_running()) throw ConfigError(kForked, {}, kSpawn);
+}
+
+void bind_interpreter(nb::module_& module) {
+  pthread_atfork(nullptr, nullptr, in_child);
+  module.def(
+      "end_interpreter",
+      [] {
+        ender = pthread_self();
+        stopping = true;
+        if (forked_while_running()) {
+          ending = true;
+          return;
+        }
+        {
+          const Unlocked unlocked;
+          Lock lock(running().mutex);
+          for (Running* each : running().all) each->stop_threads();
+        }
+        give_back_held();
+        ending = true;
+      },
+      "Stops all that runs; nothing runs afterwards. Called when the interpreter ends.");
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,402 @@
+// Replicas from Python: each runs the user's function in a thread of its own.
+#include "penstock/strategy.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "areas.h"
+#include "batches.h"
+#include "loaders.h"
+#include "values.h"
+
+namespace penstock::python {
+namespace {
+
+/// A strategy with what must outlive it in Python.
+class PyStrategy final : public Running {
+ public:
+  PyStrategy(const std::vector<std::string>& devices, bool one) {
+    if (one) {
+      strategy_ = std::make_unique<OneDeviceStrategy>(devices.front());
+    } else {
+      strategy_ = std::make_unique<MirroredStrategy>(devices);
+    }
+  }
+  ~PyStrategy() override {
+    if (forked_while_running()) {
+      static_cast<void>(strategy_.release());  // its threads are not in this process
+      return;
+    }
+    const Unlocked unlocked;
+    strategy_.reset();
+  }
+  void stop_threads() noexcept override {}
+  [[nodiscard]] Strategy& get() const {
+    check_may_run();
+    return *strategy_;
+  }
+
+ private:
+  std::unique_ptr<Strategy> strategy_;
+};
+
+class PyFeed final : public Running {
+ public:
+  explicit PyFeed(Feed feed) : feed_(std::make_unique<Feed>(std::move(feed))) {}
+  ~PyFeed() override {
+    if (forked_while_running()) {
+      static_cast<void>(feed_.release());
+      return;
+    }
+    const Unlocked unlocked;
+    feed_.reset();
+  }
+  void stop_threads() noexcept override {
+    try {
+      feed_.reset();
+    } catch (const std::exception&) {  // nobody is left to hear it
+    }
+  }
+  [[nodiscard]] Feed& get() const {
+    check_may_run();
+    if (!feed_) throw CancelledError("the interpreter ends, and the feed with it");
+    return *feed_;
+  }
+
+ private:
+  std::unique_ptr<Feed> feed_;
+};
+
+/// `for step in feed`: what is left of the epoch.
+class FeedLoop {
+ public:
+  explicit FeedLoop(nb::object owner) : owner_(std::move(owner)) {}
+
+  nb::object next() {
+    Feed& feed = nb::inst_ptr<PyFeed>(owner_)->get();
+    if (ended_) throw nb::stop_iteration();
+    std::optional<Step> step;
+    {
+      const Unlocked unlocked;
+      advance(feed);
+      if (*at_ != Feed::EpochEnd{}) step = **at_;
+    }
+    throw_if_interrupted();
+    ended_ = !step;
+    if (ended_) throw nb::stop_iteration();
+    return nb::cast(std::move(*step));
+  }
+
+ private:
+  void advance(Feed& feed) {
+    if (!began_) {
+      began_ = true;  // what was not finished before ends here, once
+      at_.emplace(feed.begin());
+    } else if (!at_) {  // the first step failed and is asked for again
+      at_.emplace(&feed);
+    } else {
+      ++*at_;
+    }
+  }
+
+  nb::object owner_;
+  std::optional<Feed::EpochIterator> at_;
+  bool began_ = false;
+  bool ended_ = false;
+};
+
+/// The replica that the calling thread runs; valid during the call.
+struct PyReplica {
+  Replica* replica = nullptr;
+  [[nodiscard]] Replica& get() const {
+    if (replica == nullptr)
+      throw ConfigError(
+          "this replica has done its step: it is valid while run() calls the "
+          "function");
+    return *replica;
+  }
+};
+
+/// What `run` handed to the function that this thread is in.
+thread_local PyObject* running_replica = nullptr;
+
+/// The Python object of a replica, for as long as its function runs.
+class ReplicaScope {
+ public:
+  explicit ReplicaScope(Replica& replica) : object_(nb::cast(PyReplica{&replica})) {
+    running_replica = object_.ptr();
+  }
+  ~ReplicaScope() {
+    running_replica = nullptr;
+    nb::inst_ptr<PyReplica>(object_)->replica = nullptr;
+  }
+  ReplicaScope(const ReplicaScope&) = delete;
+  ReplicaScope& operator=(const ReplicaScope&) = delete;
+  [[nodiscard]] const nb::object& object() const { return object_; }
+
+ private:
+  nb::object object_;
+};
+
+nb::object current_replica() {
+  if (running_replica == nullptr) static_cast<void>(Replica::current());  // says what is wrong
+  return nb::borrow(running_replica);
+}
+
+Reduce reduce_named(const std::string& name) {
+  if (name == "sum") return Reduce::sum;
+  if (name == "mean") return Reduce::mean;
+  throw ConfigError(fmt::format("reduce: there is no way called \"{}\"", name), {},
+                    "use \"sum\" or \"mean\"");
+}
+
+/// What replicas exchange: a value, how many samples it is over, whether it is their sum.
+detail::Part part_of(nb::handle value, std::uint64_t count, bool is_sum) {
+  return {tensor_of(value), count, is_sum, nullptr};
+}
+
+nb::object number_or_array(const Tensor& tensor) {
+  return to_python(tensor.kept());
+}
+
+/// Parts for reduce and gather from lists that stand beside each other.
+struct Parts {
+  std::vector<detail::Part> parts;
+  std::vector<detail::ShareCount> shares;
+  Parts(const nb::list& values, const nb::list& counts, const nb::list& sums,
+        const nb::list& masks) {
+    const std::size_t size = nb::len(values);
+    shares.resize(size);
+    parts.resize(size);
+    for (std::size_t r = 0; r < size; ++r) {
+      shares[r].valid = nb::cast<std::uint64_t>(counts[r]);
+      shares[r].mask = nb::cast<std::vector<std::uint8_t>>(masks[r]);
+      shares[r].rows = shares[r].mask.empty() ? shares[r].valid : shares[r].mask.size();
+      if (const nb::object value = values[r]; !value.is_none())
+        parts[r] = part_of(value, shares[r].valid, nb::cast<bool>(sums[r]));
+      parts[r].share = &shares[r];
+    }
+  }
+};
+
+nb::object reduce(const std::string& op, const nb::list& values, const nb::list& counts,
+                  const nb::list& sums, const nb::list& masks, std::optional<std::int64_t> axis) {
+  const Parts all(values, counts, sums, masks);
+  const Reduce how = reduce_named(op);
+  return number_or_array(axis ? detail::reduce_parts(how, all.parts, *axis)
+                              : detail::reduce_parts(how, all.parts));
+}
+
+nb::object gather(const nb::list& values, const nb::list& counts, const nb::list& sums,
+                  const nb::list& masks, std::int64_t axis) {
+  const Parts all(values, counts, sums, masks);
+  return number_or_array(detail::gather_parts(all.parts, axis));
+}
+
+/// Calls `fn(replica, share)` on each replica with rows; what it returns, None where none was.
+nb::list run(const PyStrategy& self, nb::handle fn, const Step& step) {
+  std::vector<Held> results(step.shares().size());
+  {
+    const Unlocked unlocked;
+    self.get().run(
+        [&](Replica& replica, const Batch& share) {
+          with_interpreter([&] {
+            const ReplicaScope scope(replica);
+            results[replica.local_id()] =
+                hold(call_user(fn, nb::make_tuple(scope.object(), make_batch(share))));
+          });
+        },
+        step);
+  }
+  throw_if_interrupted();
+  nb::list made;
+  for (const Held& result : results) {
+    if (result) {
+      made.append(nb::borrow(result.get()));
+    } else {
+      made.append(nb::none());
+    }
+  }
+  return made;
+}
+
+nb::object next(PyFeed& self) {
+  std::optional<Step> step;
+  {
+    Feed& feed = self.get();
+    const Unlocked unlocked;
+    step = feed.next();
+  }
+  throw_if_interrupted();
+  if (!step) return nb::none();
+  return nb::cast(std::move(*step));
+}
+
+DistributeOptions distribute_options(const nb::dict& given) {
+  DistributeOptions options;
+  if (const nb::object steps = given["steps_per_epoch"]; !steps.is_none())
+    options.steps_per_epoch = nb::cast<std::uint64_t>(steps);
+  options.restart = nb::cast<bool>(given["restart"]);
+  options.short_epoch = nb::cast<bool>(given["short_epoch"]);
+  options.loader = loader_options(given);
+  options.loader.shares = {};
+  return options;
+}
+
+nb::object distribute(const PyStrategy& self, const Dataset& dataset, const nb::dict& given) {
+  const DistributeOptions options = distribute_options(given);
+  std::optional<Feed> feed;
+  {
+    const Unlocked unlocked;
+    feed.emplace(self.get().distribute(dataset, options));
+  }
+  return make_object<PyFeed>(std::move(*feed));
+}
+
+nb::object distribute_from_function(const PyStrategy& self, nb::handle make,
+                                    const nb::dict& given) {
+  const DistributeOptions options = distribute_options(given);
+  std::optional<Feed> feed;
+  {
+    const Unlocked unlocked;
+    feed.emplace(self.get().distribute_from_function(
+        [&](const InputContext& context) {
+          return with_interpreter([&] {
+            const nb::object made = call_user(make, nb::make_tuple(nb::cast(context)));
+            return nb::cast<Dataset>(made);
+          });
+        },
+        options));
+  }
+  return make_object<PyFeed>(std::move(*feed));
+}
+
+nb::object all_reduce(const PyReplica& self, const std::string& op, nb::handle value,
+                      std::optional<std::uint64_t> count) {
+  Replica& replica = self.get();
+  const Reduce how = reduce_named(op);
+  const Tensor mine = tensor_of(value);
+  Tensor all;
+  {
+    const Unlocked unlocked;
+    all = count ? replica.all_reduce(how, Counted<Tensor>{mine, *count})
+                : replica.all_reduce(how, mine);
+  }
+  return number_or_array(all);
+}
+
+nb::list masks_of(const Step& step) {
+  nb::list masks;
+  for (const Batch& share : step.shares()) {
+    nb::list mask;
+    if (share.valid_count() != share.rows())
+      for (const std::uint8_t valid : share.valid()) mask.append(valid);
+    masks.append(mask);
+  }
+  return masks;
+}
+
+void bind_step(nb::module_& module) {
+  nb::class_<Step> step(module, "Step", "The shares of one global step, one for each replica.");
+  step.def_prop_ro("epoch", &Step::epoch);
+  step.def_prop_ro("step", &Step::step);
+  step.def_prop_ro("valid_count", &Step::valid_count);
+  step.def_prop_ro("global_valid", &Step::global_valid);
+  step.def_prop_ro("shares", [](const Step& self) {
+    nb::list shares;
+    for (const Batch& share : self.shares()) shares.append(make_batch(share));
+    return shares;
+  });
+  step.def_prop_ro("counts", [](const Step& self) {
+    nb::list counts;
+    for (const Batch& share : self.shares()) counts.append(share.valid_count());
+    return counts;
+  });
+  step.def("masks", masks_of);
+  nb::class_<PyReplica> replica(module, "Replica", "Where a function runs while run() calls it.");
+  replica.def_prop_ro("id", [](const PyReplica& self) { return self.get().id(); });
+  replica.def_prop_ro("local_id", [](const PyReplica& self) { return self.get().local_id(); });
+  replica.def_prop_ro("num_replicas_in_sync",
+                      [](const PyReplica& self) { return self.get().num_replicas_in_sync(); });
+  replica.def_prop_ro("device", [](const PyReplica& self) { return self.get().device(); });
+  replica.def_prop_ro(
+      "count", [](const PyReplica& self) { return self.get().count(); },
+      "Samples of this replica's share.");
+  replica.def_prop_ro("cancelled", [](const PyReplica& self) { return self.get().cancelled(); });
+  replica.def("barrier", [](const PyReplica& self) {
+    Replica& own = self.get();
+    const Unlocked unlocked;
+    own.barrier();
+  });
+  replica.def("all_reduce", all_reduce, nb::arg("op"), nb::arg("value"),
+              nb::arg("count") = nb::none(),
+              "The sum, or the mean over all samples, of every replica's value.");
+  module.def("current_replica", current_replica, nb::sig("def current_replica() -> Replica"));
+}
+
+void bind_feed(nb::module_& module) {
+  nb::class_<FeedLoop>(module, "FeedLoop", "The steps of one epoch.")
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __iter__(self) -> FeedLoop"))
+      .def("__next__", &FeedLoop::next, nb::sig("def __next__(self) -> Step"));
+  nb::class_<PyFeed> feed(module, "Feed");
+  feed.def(
+      "iterate", [](nb::handle self) { return make_object<FeedLoop>(nb::borrow(self)); },
+      nb::sig("def iterate(self) -> FeedLoop"));
+  feed.def("next", next, nb::sig("def next(self) -> Step | None"));
+  feed.def("plan", [](const PyFeed& self) { return self.get().plan(); });
+  feed.def("size", [](const PyFeed& self) { return self.get().size(); });
+  feed.def("epoch", [](const PyFeed& self) { return self.get().epoch(); });
+  feed.def("state", [](const PyFeed& self) {
+    const Unlocked unlocked;
+    return self.get().state().to_json();
+  });
+  feed.def("restore", [](const PyFeed& self, const std::string& text) {
+    const Unlocked unlocked;
+    self.get().restore(State::parse(text));
+  });
+  feed.def("stop", [](const PyFeed& self) {
+    if (forked_while_running()) return;
+    const Unlocked unlocked;
+    self.get().stop();
+  });
+  feed.def("ledger_entries", [](const PyFeed& self) { return entries_of(self.get().ledger()); });
+  feed.def("ledger_count", [](const PyFeed& self) { return self.get().ledger().count(); });
+  feed.def("ledger_text", [](const PyFeed& self) { return self.get().ledger().text(); });
+}
+
+}  // namespace
+
+void bind_strategy(nb::module_& module) {
+  bind_step(module);
+  bind_feed(module);
+  nb::class_<InputContext>(module, "InputContext")
+      .def_ro("pipeline", &InputContext::pipeline)
+      .def_ro("pipelines", &InputContext::pipelines)
+      .def_ro("num_replicas_in_sync", &InputContext::replicas)
+      .def("per_replica_batch", &InputContext::per_replica_batch, nb::arg("global_batch"));
+  nb::class_<Scope>(module, "Scope")
+      .def("leave", &Scope::leave)
+      .def("try_leave", &Scope::try_leave);
+  nb::class_<PyStrategy> strategy(module, "Strategy");
+  strategy.def(nb::init<const std::vector<std::string>&, bool>());
+  strategy.def("replicas",
+               [](const PyStrategy& self) { return self.get().num_replicas_in_sync(); });
+  strategy.def("devices", [](const PyStrategy& self) { return self.get().devices(); });
+  strategy.def("scope", [](const PyStrategy& self) { return self.get().scope(); });
+  strategy.def("distribute", distribute);
+  strategy.def("distribute_from_function", distribute_from_function);
+  strategy.def("run", run);
+  module.def("reduce", reduce, nb::arg("op"), nb::arg("values"), nb::arg("counts"), nb::arg("sums"),
+             nb::arg("masks"), nb::arg("axis").none());
+  module.def("gather", gather);
+}
+
+}  // namespace penstock::python

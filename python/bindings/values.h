@@ -1,0 +1,76 @@
+#pragma once
+// NumPy arrays, numbers, dicts and tuples as tensors and samples, and back.
+
+#include <nanobind/nanobind.h>
+
+#include <array>
+#include <optional>
+
+#include "interpreter.h"
+#include "penstock/spec.h"
+
+namespace penstock::python {
+
+/// Objects of other modules that are asked for again and again; found once, when the module is
+/// imported, since who looks for one while others wait for it may lose the interpreter meanwhile.
+struct Kept {
+  nb::handle ndarray;
+  nb::handle asarray;
+  nb::handle contiguous;
+  nb::handle dtype;
+  nb::handle next;
+  nb::handle end;  // no other object is it
+  nb::handle getitem;
+  std::array<nb::handle, 16> scalars;  // types of NumPy scalars, by dtype
+};
+void keep_objects();
+const Kept& kept();
+
+/// How the bytes of a tensor come to NumPy.
+enum class Bytes : std::uint8_t {
+  copied,     // the tensor is valid for this call only
+  looked_at,  // `owner` keeps them alive
+};
+
+/// Arrays are read in place and kept alive; numbers, lists and other things go through
+/// numpy.asarray. Throws ConfigError for what no tensor holds.
+Tensor tensor_of(nb::handle value);
+/// Dicts and tuples become structures; a list is an array.
+Sample sample_of(nb::handle value);
+
+/// A NumPy array or, for a scalar, a NumPy scalar; bytes and str for values of varying length.
+nb::object to_python(const Tensor& tensor, Bytes bytes = Bytes::copied, nb::handle owner = {});
+nb::object to_python(const Sample& sample);
+/// A NumPy array, also for a scalar, that looks at memory kept alive by `owner`.
+nb::object array_on(Dtype dtype, const Shape& shape, const void* data, nb::handle owner);
+/// An object with __dlpack__ that does the same; for all dtypes.
+nb::object dlpack_on(Dtype dtype, const Shape& shape, const void* data, nb::handle owner);
+
+/// "int64" for i64.
+const char* numpy_name(Dtype dtype);
+Dtype dtype_of(nb::handle name);
+/// A structure with fields (anything with dtype and shape) as leaves.
+ElementSpec spec_of(nb::handle value);
+std::optional<ElementSpec> optional_spec(nb::handle value);
+/// A structure of penstock.Field; None where only running shows it.
+nb::object to_python(const ElementSpec& spec);
+
+/// Calls `leaf(i)` for each leaf of a structure, in order, and gives a nest of what it returns.
+template <typename Leaf>
+nb::object nest(const Structure& structure, std::size_t& next, Leaf& leaf) {
+  if (structure.kind == Structure::Kind::leaf) return leaf(next++);
+  if (structure.kind == Structure::Kind::dict) {
+    nb::dict dict;
+    for (const auto& [name, child] : structure.children)
+      dict[nb::str(name.data(), name.size())] = nest(child, next, leaf);
+    return dict;
+  }
+  const nb::object tuple =
+      nb::steal(PyTuple_New(static_cast<Py_ssize_t>(structure.children.size())));
+  Py_ssize_t i = 0;
+  for (const auto& [name, child] : structure.children)
+    PyTuple_SET_ITEM(tuple.ptr(), i++, nest(child, next, leaf).release().ptr());
+  return tuple;
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,63 @@
+"""penstock: a training-input engine.
+
+    import penstock as ps
+    ds = ps.from_tensor_slices({"x": x, "id": ids}).shuffle(seed=7).map(fn).batch(16)
+    for batch in ps.Loader(ds):     # each `for` is one epoch; the next one is reshuffled
+        batch["x"]                  # a NumPy view; batch.torch() for torch tensors
+"""
+
+import atexit as _atexit
+import threading as _threading  # noqa: F401  whoever imports it first is taken for the main thread
+
+from . import _native
+from .dataset import (
+    INFINITE,
+    UNKNOWN,
+    Dataset,
+    cast,
+    from_generator,
+    from_index,
+    from_tensor_slices,
+    from_tensors,
+    range,
+    zip,
+)
+from .errors import (
+    CancelledError,
+    ConfigError,
+    Error,
+    InternalError,
+    IoError,
+    ResourceError,
+    SampleError,
+    StateError,
+)
+from .loader import Batch, Ledger, Loader, Plan
+from .randomness import rng
+from .sequence import Sequence, from_sequence
+from .spec import Field
+from .strategy import (
+    Counted,
+    Feed,
+    MirroredStrategy,
+    OneDeviceStrategy,
+    PerReplica,
+    Replica,
+    Step,
+    Strategy,
+    get_strategy,
+    replica_context,
+)
+
+__version__: str = _native.version
+__all__ = [
+    "INFINITE", "UNKNOWN", "Batch", "CancelledError", "ConfigError", "Counted", "Dataset", "Error",
+    "Feed", "Field", "InternalError", "IoError", "Ledger", "Loader", "MirroredStrategy",
+    "OneDeviceStrategy", "PerReplica", "Plan", "Replica", "ResourceError", "SampleError",
+    "Sequence", "StateError", "Step", "Strategy", "cast", "from_generator", "from_index",
+    "from_sequence", "from_tensor_slices", "from_tensors", "get_strategy", "range",
+    "replica_context", "rng", "zip",
+]
+
+# Threads of the engine call Python functions: they must be done before the interpreter is.
+_atexit.register(_native.end_interpreter)

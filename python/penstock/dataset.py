@@ -1,0 +1,294 @@
+"""Datasets: where samples come from and what happens to them. Values, cheap to make and to copy."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from . import _native
+from .errors import ConfigError
+from .functions import check_callable, map_arguments, name_of, parameters_of
+from .spec import Spec
+
+INFINITE = -1
+UNKNOWN = -2
+
+T = TypeVar("T")
+
+
+class Dataset:
+    """A description; `Loader` runs it. Verbs give a new dataset and leave this one as it is.
+
+    Elements are arrays, numbers, str or bytes, and dicts and tuples of these. Functions get a
+    tuple as several arguments, anything else as one.
+    """
+
+    def __init__(self, native: _native.Dataset) -> None:
+        self._native = native
+        self._loader: Any = None
+
+    # Sample to sample
+
+    def map(self, fn: Callable[..., Any] | _native.OpCall, *, name: str = "", seed: int = 0,
+            spec: Spec = None, random: bool | None = None, row_wise: bool = False) -> Dataset:
+        """`fn(sample)` for every sample, or an op; after `batch`, for every whole batch.
+
+        `spec` says what it returns, where later parts need to know. A parameter named `rng` gets
+        the sample's own generator; a function that calls `ps.rng()` somewhere below it is declared
+        with `random=True`. After `batch`, `row_wise=True` promises that each row depends on itself
+        alone: the function then sees one row at a time.
+        """
+        if isinstance(fn, _native.OpCall):
+            return Dataset(self._native.map_op(fn))
+        known = map_arguments("map", fn, self._native, name=name, seed=seed, random=random)
+        return Dataset(self._native.map(fn, known, spec, row_wise))
+
+    def map_batch(self, fn: Callable[..., Any], *, name: str = "", spec: Spec = None) -> Dataset:
+        """`fn(samples)` for many samples at once: arrays with the samples as first dimension.
+
+        Each row must depend on itself alone; how many come at once is the engine's choice, before
+        and after `batch`. Without `spec` the function is called once with no rows, to see what it
+        returns.
+        """
+        check_callable("map_batch", fn)
+        if spec is None and self._native.element_spec() is not None:
+            try:
+                spec = _native.probe(fn, self._native)
+            except Exception as error:
+                raise ConfigError(
+                    f"map_batch: {name_of(fn)} fails for 0 rows of {self._native.spec_text()}, so "
+                    f"what it returns is not known: {type(error).__name__}: {error}",
+                    remedy="declare spec=, as in spec=ps.Field(\"float32\", (3,))") from error
+        return Dataset(self._native.map_op(_native.vector_op(fn, name or name_of(fn), spec)))
+
+    def filter(self, predicate: Callable[..., Any], *, name: str = "", seed: int = 0,
+               mask: bool = False, random: bool | None = None) -> Dataset:
+        """Keeps what passes; makes a stream. With `mask` rows stay, marked as not valid."""
+        known = map_arguments("filter", predicate, self._native, name=name, seed=seed,
+                              random=random)
+        return Dataset(self._native.filter(predicate, known, mask))
+
+    def take_while(self, predicate: Callable[..., Any], *, name: str = "", seed: int = 0,
+                   random: bool | None = None) -> Dataset:
+        """Ends at the first element that does not pass."""
+        known = map_arguments("take_while", predicate, self._native, name=name, seed=seed,
+                              random=random)
+        return Dataset(self._native.take_while(predicate, known))
+
+    def select(self, predicate: Callable[..., Any], *, name: str = "", seed: int = 0,
+               random: bool | None = None) -> Dataset:
+        """Keeps what passes, found once when a loader is made; the data stays indexed."""
+        known = map_arguments("select", predicate, self._native, name=name, seed=seed,
+                              random=random)
+        return Dataset(self._native.select(predicate, known))
+
+    def split(self, fraction: float, *, seed: int = 0) -> tuple[Dataset, Dataset]:
+        """Two parts that share no sample: about `fraction` of them, and the rest."""
+        first, rest = self._native.split(fraction, seed)
+        return Dataset(first), Dataset(rest)
+
+    def flat_map(self, fn: Callable[..., Dataset], *, name: str = "",
+                 spec: Spec = None) -> Dataset:
+        """The elements of the datasets that `fn` returns, one after the other."""
+        map_arguments("flat_map", fn, self._native)
+        return Dataset(self._native.flat_map(fn, name or name_of(fn), spec))
+
+    def interleave(self, fn: Callable[..., Dataset], *, cycle: int = 16, block: int = 1,
+                   name: str = "", spec: Spec = None) -> Dataset:
+        """Takes turns between the datasets of `cycle` elements, `block` elements at a time."""
+        map_arguments("interleave", fn, self._native)
+        return Dataset(self._native.interleave(fn, cycle, block, name or name_of(fn), spec))
+
+    # Order and number
+
+    def shuffle(self, *, seed: int | str | None = None, reshuffle_each_epoch: bool = True,
+                window: int | None = None) -> Dataset:
+        """The whole dataset in another order, each epoch anew; or `window` elements at a time.
+
+        `seed="random"` is drawn when the loader is made, and kept in its state.
+        """
+        if isinstance(seed, str) and seed != "random":
+            raise ConfigError(f"shuffle: a seed is a number or \"random\", not {seed!r}")
+        number = None if isinstance(seed, str) else seed
+        return Dataset(self._native.shuffle(number, seed == "random", reshuffle_each_epoch,
+                                            window))
+
+    def repeat(self, count: int = -1) -> Dataset:
+        """-1: for ever."""
+        return Dataset(self._native.repeat(count))
+
+    def take(self, count: int) -> Dataset:
+        """The first `count` elements; after `batch`, steps. -1: all."""
+        return Dataset(self._native.take(count))
+
+    def skip(self, count: int) -> Dataset:
+        """All but the first `count` elements; after `batch`, steps."""
+        return Dataset(self._native.skip(count))
+
+    def shard(self, count: int, index: int) -> Dataset:
+        """Elements index, index + count, ... Part of the dataset; replicas never use it."""
+        return Dataset(self._native.shard(count, index))
+
+    def concatenate(self, other: Dataset) -> Dataset:
+        return Dataset(self._native.concatenate(_native_of("concatenate", other)))
+
+    def zip(self, *others: Dataset, strict: bool = False) -> Dataset:
+        """Tuples of one sample each; stops at the shortest."""
+        return zip(self, *others, strict=strict)
+
+    def enumerate(self) -> Dataset:
+        """Tuples (number from 0, sample)."""
+        return Dataset(self._native.enumerate())
+
+    # Batches
+
+    def batch(self, size: int, *, tail: str | None = None, drop_remainder: bool = False) -> Dataset:
+        """Global batches: `size` samples whatever the number of replicas.
+
+        `tail` is "short", "even", "pad", "drop", "wrap" or "strict".
+        """
+        return Dataset(self._native.batch(size, tail, drop_remainder))
+
+    def unbatch(self) -> Dataset:
+        """The rows of batches, or of elements that carry several rows."""
+        return Dataset(self._native.unbatch())
+
+    # Running
+
+    def cache(self, *, bytes_max: int | None = None) -> Dataset:
+        """Keeps in memory what the first pass gave; shared by all copies of this dataset."""
+        return Dataset(self._native.cache(bytes_max))
+
+    def prefetch(self, steps: int = 0, *, bytes: int = 0) -> Dataset:
+        """A wish for look-ahead; what a loader needs it finds by itself."""
+        return Dataset(self._native.prefetch(steps, bytes))
+
+    def with_options(self, *, name: str = "", threads: int | None = None,
+                     lookahead_bytes: int | None = None) -> Dataset:
+        return Dataset(self._native.with_options(name, threads, lookahead_bytes))
+
+    def apply(self, transform: Callable[[Dataset], T]) -> T:
+        return transform(self)
+
+    # Looking
+
+    @property
+    def element_spec(self) -> Spec:
+        """Fields in the structure of the elements; None where only running shows it."""
+        return self._native.element_spec()
+
+    def cardinality(self) -> int:
+        """Elements, or steps once batched; `ps.INFINITE` and `ps.UNKNOWN` where there is none."""
+        return self._native.cardinality()
+
+    @property
+    def batched(self) -> bool:
+        return self._native.batched()
+
+    @property
+    def streamed(self) -> bool:
+        """True when elements are numbered only as they are pulled."""
+        return self._native.streamed()
+
+    def describe(self) -> str:
+        """One line per node."""
+        return self._native.describe()
+
+    def sample(self, number: int) -> Any:
+        """Computes the sample at position `number` of the first pass, alone."""
+        if number < 0:
+            raise IndexError(f"sample {number}: positions count from 0")
+        return self._native.sample(number)
+
+    def __len__(self) -> int:
+        count = self.cardinality()
+        if count < 0:
+            why = "is endless" if count == INFINITE else "shows its length only as it is pulled"
+            raise TypeError(f"this dataset {why}: there is no len(); see cardinality()")
+        return count
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Any]:
+        """One epoch: batches once batched, else samples. The next one is reshuffled."""
+        from .loader import Loader
+        if self._loader is None:
+            one_by_one = self if self.batched else Dataset(self._native.batch(1, None, False))
+            self._loader = Loader(one_by_one, world=1, rank=0)
+        if self.batched:
+            return iter(self._loader)
+        return (batch.row(0) for batch in self._loader)
+
+    def __repr__(self) -> str:
+        return f"<penstock.Dataset\n{self.describe().rstrip()}>"
+
+
+def _native_of(word: str, dataset: Any) -> _native.Dataset:
+    if not isinstance(dataset, Dataset):
+        raise ConfigError(f"{word}: wants a Dataset, not {type(dataset).__name__}",
+                          remedy="arrays become one with from_tensor_slices, iterators with "
+                                 "from_generator")
+    return dataset._native
+
+
+def range(start: int, stop: int | None = None, step: int = 1) -> Dataset:
+    """The numbers of Python's range, as int64."""
+    return Dataset(_native.range(*((0, start) if stop is None else (start, stop)), step))
+
+
+def from_tensors(sample: Any, *, name: str = "") -> Dataset:
+    """One element."""
+    return Dataset(_native.from_tensors(sample, name))
+
+
+def from_tensor_slices(arrays: Any, *, name: str = "") -> Dataset:
+    """The rows of arrays, which are read in place: do not change them while a loader runs."""
+    return Dataset(_native.from_tensor_slices(arrays, name))
+
+
+def from_index(size: int, fn: Callable[[int], Any], *, name: str = "",
+               spec: Spec = None) -> Dataset:
+    """Sample i is `fn(i)`: a map-style dataset. `fn` must depend on i alone."""
+    check_callable("from_index", fn)
+    return Dataset(_native.from_index(size, fn, name or name_of(fn), spec))
+
+
+def from_generator(factory: Callable[..., Iterable[Any]] | Iterable[Any], *, name: str = "",
+                   spec: Spec = None, resumable: bool | None = None) -> Dataset:
+    """A stream. `factory()` makes an iterator for each pass: a generator function, say.
+
+    With a parameter named `epoch` it is told which. An iterable that can be iterated again is
+    taken as well. Where what it makes has `save() -> str` and `restore(str)`, a state holds what
+    it saved (`resumable`, found by itself for classes); any other iterator is pulled again from
+    its start.
+    """
+    if inspect.isgenerator(factory) or (hasattr(factory, "__next__") and not callable(factory)):
+        raise ConfigError(
+            f"from_generator: this {type(factory).__name__} is an iterator, which runs only once",
+            remedy="pass the function that makes it, without calling it: from_generator(numbers), "
+                   "not from_generator(numbers())")
+    if not callable(factory):
+        if not hasattr(factory, "__iter__"):
+            raise ConfigError(f"from_generator: {type(factory).__name__} cannot be iterated")
+        return Dataset(_native.from_generator(factory.__iter__, name or name_of(factory), spec,
+                                              False, False))
+    takes_epoch = "epoch" in (parameters_of(factory) or {})
+    if resumable is None:
+        resumable = (isinstance(factory, type) and hasattr(factory, "save")
+                     and hasattr(factory, "restore"))
+    return Dataset(_native.from_generator(factory, name or name_of(factory), spec, takes_epoch,
+                                          resumable))
+
+
+def zip(*datasets: Dataset, strict: bool = False) -> Dataset:
+    """Tuples of one sample of each; stops at the shortest, or refuses others with `strict`."""
+    if len(datasets) == 1 and isinstance(datasets[0], tuple):  # as tf.data writes it
+        datasets = datasets[0]
+    return Dataset(_native.zip([_native_of("zip", each) for each in datasets], strict))
+
+
+def cast(dtype: Any, path: str = "") -> _native.OpCall:
+    """An op for `map`: converts the field at `path`."""
+    return _native.cast(dtype, path)

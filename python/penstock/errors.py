@@ -1,0 +1,69 @@
+"""The errors penstock raises. Each says what happened, where and, where there is one, the remedy.
+
+A function of yours that raises is another matter: its own exception comes back, with its type and
+traceback, and a note that names the sample, the op and the step.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+
+# The engine speaks of C++; the same things in Python.
+_PYTHON = (
+    (r"shuffle\(\{\.window = n\}\)", "shuffle(window=n)"),
+    (r"batch\(n, \{\.tail = \.\.\.\}\)", "batch(n, tail=...)"),
+    (r"\{\.name = \.\.\.\}", "name=..."),
+    (r"\.row_wise = true", "row_wise=True"),
+    (r"declare \.spec\b", "declare spec="),
+    (r"an Rng is keyed", "rng() is keyed"),
+    (r"take no Rng", "not draw random numbers"),
+    (r"next\(\) gives nothing", "the loop ends"),
+)
+
+
+class Error(Exception):
+    """Catch this for all of penstock's own errors."""
+
+    def __init__(self, message: str, where: dict[str, Any] | None = None, place: str = "",
+                 remedy: str = "") -> None:
+        for words, python in _PYTHON:
+            message, remedy = re.sub(words, python, message), re.sub(words, python, remedy)
+        text = message
+        if place:
+            text += f" [{place}]"
+        if remedy:
+            text += f" -> {remedy}"
+        super().__init__(text)
+        self.message = message
+        self.where = where or {}
+        self.remedy = remedy
+
+
+class ConfigError(Error, ValueError):
+    """A wrong set-up, found before anything runs."""
+
+
+class StateError(Error, ValueError):
+    """A state that cannot be restored: another dataset, truncated, garbled or of a newer format."""
+
+
+class SampleError(Error, RuntimeError):
+    """A sample that could not be made, for a reason that was not an exception of yours."""
+
+
+class ResourceError(Error, RuntimeError):
+    """Memory, threads or descriptors ran out."""
+
+
+class IoError(Error, OSError):
+    """A file could not be read or written."""
+
+
+class CancelledError(Error, RuntimeError):
+    """The loader was stopped while this call waited."""
+
+
+class InternalError(Error, RuntimeError):
+    """A broken promise of penstock's own. Please report it."""

@@ -1,0 +1,75 @@
+"""Batches by index, in the manner of Keras."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from . import _native
+from .dataset import Dataset
+from .errors import ConfigError
+from .spec import Spec
+
+
+class Sequence(ABC):
+    """Says how many batches there are, and gives each one; attributes are yours to name.
+
+    `__getitem__` is called from several threads at once, once for each index of a pass, and must
+    depend on the index alone.
+    """
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of batches in a pass."""
+
+    @abstractmethod
+    def __getitem__(self, index: int) -> Any:
+        """Global batch `index`: arrays with the rows as first dimension."""
+
+    def on_epoch_begin(self) -> None:
+        """Called by the thread that consumes, before the first batch of an epoch is asked for."""
+
+    def on_epoch_end(self) -> None:
+        """Called when all of an epoch is done."""
+
+
+def from_sequence(sequence: Any, *, name: str = "", spec: Spec = None, pure: bool = False,
+                  check: bool = True) -> Dataset:
+    """The batches of a Sequence, a keras.utils.PyDataset, or anything with len() and [index].
+
+    They are global batches, cut over replicas like any other. One index is asked again at the very
+    end, and a different answer is told (`check`), or an error (`pure`).
+    """
+    if isinstance(sequence, type):
+        raise ConfigError(f"from_sequence: {sequence.__name__} is a class",
+                          remedy=f"make one first: {sequence.__name__}(...)")
+    missing = [word for word in ("__len__", "__getitem__") if not hasattr(sequence, word)]
+    # A PyDataset says how many batches it has in num_batches, which may be a property.
+    if missing == ["__len__"] and hasattr(sequence, "num_batches"):
+        sequence = _WithLength(sequence)
+    elif missing or isinstance(sequence, dict):
+        raise ConfigError(f"from_sequence: {type(sequence).__name__} has no "
+                          f"{' and no '.join(missing or ['batches by number'])}",
+                          remedy="for data that comes in a row use from_generator")
+    return Dataset(_native.from_sequence(sequence, name or type(sequence).__name__, spec, pure,
+                                         check))
+
+
+class _WithLength:
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    def __len__(self) -> int:
+        count = self._dataset.num_batches
+        if count is None:
+            raise TypeError("this PyDataset has no number of batches: use from_generator")
+        return int(count)
+
+    def __getitem__(self, index: int) -> Any:
+        return self._dataset[index]
+
+    def on_epoch_begin(self) -> None:
+        getattr(self._dataset, "on_epoch_begin", lambda: None)()
+
+    def on_epoch_end(self) -> None:
+        getattr(self._dataset, "on_epoch_end", lambda: None)()

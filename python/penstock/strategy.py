@@ -1,0 +1,280 @@
+"""Replicas: several devices that take every step together, each on its share of the batch."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+from . import _native
+from .dataset import Dataset, _native_of
+from .errors import ConfigError
+from .functions import parameters_of
+from .loader import Ledger, Plan, loader_options, parse_state
+
+Step = _native.Step
+Replica = _native.Replica
+InputContext = _native.InputContext
+
+
+class Counted:
+    """A sum over `count` samples. The mean of such values divides once, by all counts."""
+
+    def __init__(self, sum: Any, count: int) -> None:
+        self.sum = sum
+        self.count = int(count)
+
+    def __repr__(self) -> str:
+        return f"Counted({self.sum!r}, {self.count})"
+
+
+class PerReplica:
+    """One value for each replica, and how many samples each is over.
+
+    None stands where a replica's share was empty: nothing was computed there.
+    """
+
+    def __init__(self, values: list[Any], counts: list[int] | None = None,
+                 masks: list[list[int]] | None = None) -> None:
+        self.values = list(values)
+        self.counts = list(counts) if counts is not None else [1] * len(self.values)
+        self._masks = masks or [[] for _ in self.values]
+
+    @property
+    def count(self) -> int:
+        """Samples of all replicas here."""
+        return sum(self.counts)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, replica: int) -> Any:
+        return self.values[replica]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values)
+
+    def __repr__(self) -> str:
+        return f"PerReplica({self.values!r}, {self.counts!r})"
+
+    def each(self, combine: Callable[..., Any]) -> Any:
+        """`combine(values, counts, sums, masks)` for every leaf of the structure of the values."""
+        shown = next((value for value in self.values if value is not None), None)
+        return self._each(shown, self.values, combine)
+
+    def _each(self, shown: Any, values: list[Any], combine: Callable[..., Any]) -> Any:
+        def parts(key: Any) -> list[Any]:
+            return [None if value is None else value[key] for value in values]
+
+        if isinstance(shown, dict):
+            return {key: self._each(shown[key], parts(key), combine) for key in shown}
+        if isinstance(shown, (tuple, list)):
+            made = [self._each(shown[i], parts(i), combine) for i in range(len(shown))]
+            return tuple(made) if isinstance(shown, tuple) else made
+        sums = [isinstance(value, Counted) for value in values]
+        counts = [value.count if isinstance(value, Counted) else count
+                  for value, count in zip(values, self.counts)]
+        plain = [_array_of(value.sum if isinstance(value, Counted) else value) for value in values]
+        return combine(plain, counts, sums, self._masks)
+
+
+def _array_of(value: Any) -> Any:
+    """A torch tensor as NumPy has it; other things as they are."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    if kind in ("i", "u", "b"):
+        return value.astype("int64")
+    return value
+
+
+class Feed:
+    """A distributed dataset: steps come ready, in order, cut for the replicas.
+
+    Each `for` is one epoch; one that is left early has ended it.
+    """
+
+    def __init__(self, native: _native.Feed) -> None:
+        self._native = native
+
+    def next(self) -> Step | None:
+        """The next step, or None at the end of an epoch; the call after that begins the next."""
+        return self._native.next()
+
+    def __iter__(self) -> Iterator[Step]:
+        return self._native.iterate()
+
+    def __len__(self) -> int:
+        try:
+            return self._native.size()
+        except ConfigError as error:
+            raise TypeError(f"this feed has no len(): {error}") from None
+
+    @property
+    def plan(self) -> Plan:
+        return self._native.plan()
+
+    @property
+    def epoch(self) -> int:
+        return self._native.epoch()
+
+    def state_dict(self) -> dict[str, Any]:
+        """One position, whatever the number of replicas, as plain JSON."""
+        state: dict[str, Any] = json.loads(self._native.state())
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._native.restore(parse_state(state))
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self._native)
+
+    def stop(self) -> None:
+        self._native.stop()
+
+    def __enter__(self) -> Feed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+class _Scope:
+    def __init__(self, strategy: Strategy) -> None:
+        self._strategy = strategy
+        self._open: Any = None
+
+    def __enter__(self) -> Strategy:
+        self._open = self._strategy._native.scope()
+        _current.append(self._strategy)
+        return self._strategy
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if self._strategy in _current:
+            _current.reverse()
+            _current.remove(self._strategy)
+            _current.reverse()
+        if error is None:
+            self._open.leave()
+        elif (wrong := self._open.try_leave()) and hasattr(error, "add_note"):
+            error.add_note(f"penstock: {wrong}")  # the user's error stays what it is
+
+
+_current: list[Strategy] = []
+
+
+def get_strategy() -> Strategy | None:
+    """The strategy of the innermost open scope, or None."""
+    return _current[-1] if _current else None
+
+
+def replica_context() -> Replica:
+    """The replica that this thread runs. An error outside `run`: data is cut by `distribute`."""
+    return _native.current_replica()
+
+
+class Strategy:
+    """Replicas of one process. Use it from one thread at a time."""
+
+    def __init__(self, devices: list[str], one: bool) -> None:
+        self._native = _native.Strategy(devices, one)
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        return self._native.replicas()
+
+    @property
+    def devices(self) -> list[str]:
+        return self._native.devices()
+
+    def scope(self) -> _Scope:
+        """`with strategy.scope():` makes it the current one."""
+        return _Scope(self)
+
+    def distribute(self, dataset: Dataset, *, steps_per_epoch: int | None = None,
+                   restart: bool = False, short_epoch: bool = False, **options: Any) -> Feed:
+        """Cuts each global batch for the replicas; `options` are those of a Loader."""
+        if isinstance(dataset, Feed):
+            raise TypeError("distribute takes a Dataset; a Feed is distributed already")
+        return Feed(self._native.distribute(
+            _native_of("distribute", dataset),
+            {"steps_per_epoch": steps_per_epoch, "restart": restart, "short_epoch": short_epoch,
+             **loader_options(**options)}))
+
+    def distribute_from_function(self, make: Callable[[InputContext], Dataset], *,
+                                 steps_per_epoch: int | None = None, restart: bool = False,
+                                 short_epoch: bool = False, **options: Any) -> Feed:
+        """Calls `make(context)` once; `batch(b)` in it is for one replica."""
+        return Feed(self._native.distribute_from_function(
+            lambda context: _native_of("distribute_from_function", make(context)),
+            {"steps_per_epoch": steps_per_epoch, "restart": restart, "short_epoch": short_epoch,
+             **loader_options(**options)}))
+
+    def run(self, fn: Callable[..., Any], step: Step) -> PerReplica:
+        """Calls `fn(share)`, or `fn(replica, share)`, for each share that has rows.
+
+        Each replica has its thread, the first one the caller's. When one raises, the others are
+        cancelled at their next collective, and the first error comes out as it was.
+        """
+        if not isinstance(step, Step):
+            raise TypeError(
+                f"run takes a Step, not {type(step).__name__}: `for step in feed` gives one, where "
+                "feed = strategy.distribute(dataset); what was not distributed would be computed "
+                "once per replica")
+        values = self._native.run(_with_replica(fn), step)
+        return PerReplica(values, step.counts, step.masks())
+
+    def reduce(self, op: str, value: PerReplica, axis: int | None = None) -> Any:
+        """"sum", or "mean" over the samples of all replicas: divides by their true number.
+
+        A plain value is the mean over its share and weighs as many samples; a `Counted` one is a
+        sum. With axis 0 an array is one value per sample. Dicts and tuples are reduced leaf by
+        leaf.
+        """
+        self._expect_per_replica("reduce", value)
+        return value.each(lambda values, counts, sums, masks: _native.reduce(
+            op, values, counts, sums, masks, axis))
+
+    def gather(self, value: PerReplica, axis: int = 0) -> Any:
+        """The values of all replicas one after the other, without rows that are padding."""
+        self._expect_per_replica("gather", value)
+        return value.each(lambda values, counts, sums, masks: _native.gather(
+            values, counts, sums, masks, axis))
+
+    def per_replica(self, fn: Callable[[int], Any]) -> PerReplica:
+        """One value for each replica: `fn(number of the replica)`."""
+        return PerReplica([fn(replica) for replica in range(len(self.devices))])
+
+    @staticmethod
+    def _expect_per_replica(word: str, value: Any) -> None:
+        if not isinstance(value, PerReplica):
+            raise TypeError(f"{word} takes what run() returned, not {type(value).__name__}")
+
+
+def _with_replica(fn: Callable[..., Any]) -> Callable[..., Any]:
+    parameters = parameters_of(fn)
+    if parameters is None:
+        return lambda _, share: fn(share)
+    wanted = [each for each in parameters.values()
+              if each.kind in (inspect.Parameter.POSITIONAL_ONLY,
+                               inspect.Parameter.POSITIONAL_OR_KEYWORD)
+              and each.default is inspect.Parameter.empty]
+    return fn if len(wanted) == 2 else lambda _, share: fn(share)
+
+
+class MirroredStrategy(Strategy):
+    """Several devices of this process. CPU devices are threads: "cpu:0", "cpu:1", ..."""
+
+    def __init__(self, devices: list[str]) -> None:
+        super().__init__(list(devices), False)
+
+
+class OneDeviceStrategy(Strategy):
+    """One device; everything runs in the calling thread."""
+
+    def __init__(self, device: str = "cpu:0") -> None:
+        super().__init__([device], True)

@@ -1,0 +1,36 @@
+"""What the tests share: a way to run small programs, and to gather what a loader gives."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import penstock as ps
+
+if "PENSTOCK_OFF" in os.environ:  # tools/scenarios.py expects tests to fail without a promise
+    ps._native._break_promise(os.environ["PENSTOCK_OFF"])
+
+
+def rows_of(loader):
+    """All rows of one epoch of single-array batches, as a list."""
+    return [row for batch in loader for row in batch.numpy().tolist()]
+
+
+def steps_of(loader):
+    return [batch.numpy().tolist() for batch in loader]
+
+
+def run_program(program, timeout=60):
+    """Runs a program in another interpreter; gives its exit code, stdout and stderr."""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], timeout=timeout,
+                          capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def table():
+    """40 samples with an id each."""
+    return {"x": np.arange(120, dtype=np.float32).reshape(40, 3), "id": np.arange(40)}

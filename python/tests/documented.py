@@ -1,0 +1,29 @@
+"""Marks tests of what a peer's public documentation says; docs/peers.md counts them."""
+
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    peer: str
+    quote: str
+    verdict: str  # "same", "different on purpose" or "missing"
+    why: str
+    test: str
+
+
+ENTRIES: list[Entry] = []
+
+
+def documents(peer):
+    """A decorator `says(quote)`; `differs=` says why we do otherwise, `missing=` what is not."""
+
+    def says(quote, *, differs="", missing=""):
+        verdict = "different on purpose" if differs else "missing" if missing else "same"
+
+        def mark(test):
+            ENTRIES.append(Entry(peer, quote, verdict, differs or missing, test.__name__))
+            return test
+
+        return mark
+
+    return says

@@ -1,0 +1,189 @@
+"""What is wrong is said before anything runs, or names the sample."""
+
+import pickle
+
+import numpy as np
+import pytest
+from conftest import rows_of
+
+import penstock as ps
+
+
+def refused(match):
+    return pytest.raises(ps.ConfigError, match=match)
+
+
+def test_arrays_of_different_lengths():
+    with refused(r"has 4 rows.*has 3|has 3 rows.*has 4"):
+        ps.from_tensor_slices({"x": np.zeros(3), "y": np.zeros(4)})
+
+
+def test_object_arrays():
+    with refused("Python objects"):
+        ps.from_tensor_slices(np.array([[1], [1, 2]], dtype=object))
+    with refused("no array"):
+        ps.from_tensor_slices([[1], [1, 2]])
+
+
+def test_scalars_have_no_slices():
+    with refused("scalar"):
+        ps.from_tensor_slices(3.0)
+    with refused("no tensors"):
+        ps.from_tensor_slices({})
+    with refused("None"):
+        ps.from_tensor_slices(None)
+
+
+def test_non_contiguous_and_read_only_arrays_are_fine():
+    array = np.arange(24).reshape(4, 6)
+    assert rows_of(ps.Loader(ps.from_tensor_slices(array[:, ::2]).batch(4))) == (
+        array[:, ::2].tolist())
+    assert rows_of(ps.Loader(ps.from_tensor_slices(array.T).batch(6))) == array.T.tolist()
+    array.flags.writeable = False
+    assert rows_of(ps.Loader(ps.from_tensor_slices(array).batch(4))) == array.tolist()
+
+
+def test_empty_arrays_are_fine():
+    loader = ps.Loader(ps.from_tensor_slices(np.zeros((0, 3))).batch(4))
+    assert len(loader) == 0 and list(loader) == []
+
+
+@pytest.mark.parametrize("dtype", [">i4", ">f8"])
+def test_big_endian_arrays(dtype):
+    with refused("big-endian.*newbyteorder"):
+        ps.from_tensor_slices(np.zeros(3, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "datetime64[s]", "U5", "longdouble", "i4,i4"])
+def test_dtypes_that_no_tensor_holds(dtype):
+    with refused("dtype"):
+        ps.from_tensor_slices(np.zeros(3, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2",
+                                   "f4", "f8"])
+def test_dtypes_that_are_fine(dtype):
+    array = np.array([0, 1, 1], dtype)
+    batch = next(iter(ps.Loader(ps.from_tensor_slices(array).batch(3))))
+    assert batch.numpy().dtype == array.dtype and batch.numpy().tolist() == array.tolist()
+    assert type(ps.from_tensor_slices(array).sample(1)) is type(array[1])
+
+
+def test_a_generator_where_a_function_that_makes_one_is_wanted():
+    def numbers():
+        yield 1
+
+    with refused("runs only once.*without calling it"):
+        ps.from_generator(numbers())
+    with refused("runs only once"):
+        ps.from_generator(iter([1, 2]))
+    with refused("cannot be iterated"):
+        ps.from_generator(7)
+
+
+def test_a_generator_function_where_a_function_is_wanted():
+    def several(x):
+        yield x
+
+    for word in ("map", "filter", "take_while", "select"):
+        with refused(f"{word}: several is a generator function"):
+            getattr(ps.range(3), word)(several)
+    with refused("a generator is no value"):
+        ps.from_tensor_slices(x for x in range(3))
+
+
+def test_a_factory_that_returns_no_iterator():
+    with pytest.raises(TypeError, match="not iterable") as raised:
+        list(ps.Loader(ps.from_generator(lambda: 3).batch(1)))
+    assert "from_generator" in raised.value.__notes__[0]
+
+
+def test_no_function_at_all():
+    for bad in (3, "x", None):
+        with refused("takes a function"):
+            ps.range(3).map(bad)
+
+
+def test_len_of_a_stream():
+    loader = ps.Loader(ps.range(10).filter(lambda x: x > 3).batch(2))
+    with pytest.raises(TypeError, match="no len"):
+        len(loader)
+    assert [batch.rows for batch in loader] == [2, 2, 2]
+    assert loader.plan.steps is None
+
+
+def test_pickling_a_loader_says_what_to_do_instead():
+    with pytest.raises(TypeError, match="num_workers=0"):
+        pickle.dumps(ps.Loader(ps.range(10).batch(2)))
+
+
+def test_arity_is_checked_before_anything_runs():
+    with refused(r"map: one\(x\).*2 parts"):
+        def one(x):
+            return x
+        ps.zip(ps.range(3), ps.range(3)).map(one)
+    with refused("missing a required argument"):
+        ps.range(3).map(lambda a, b: a)
+
+
+def test_batches_are_not_batched_again():
+    with refused("batches already"):
+        ps.range(10).batch(2).batch(2)
+
+
+def test_numbers_that_make_no_sense():
+    for call in (lambda: ps.range(10).batch(0), lambda: ps.range(10).batch(-3),
+                 lambda: ps.range(10).take(-2), lambda: ps.range(10).repeat(-2),
+                 lambda: ps.range(10).shard(2, 2), lambda: ps.range(0, 10, 0),
+                 lambda: ps.range(10).shuffle(window=0), lambda: ps.range(10).split(1.5)):
+        with pytest.raises(ps.ConfigError):
+            call()
+
+
+def test_options_of_a_loader():
+    dataset = ps.range(10).batch(2)
+    with refused("rank"):
+        ps.Loader(dataset, world=2)
+    with refused("rank 2 of a world of 2"):
+        ps.Loader(dataset, world=2, rank=2)
+    with refused("no policy"):
+        ps.Loader(dataset, tail="round")
+    with refused("no policy"):
+        ps.Loader(dataset, on_error="ignore")
+    with refused("debug"):
+        ps.Loader(dataset, debug=True, threads=2)
+    with refused("Dataset"):
+        ps.Loader([1, 2, 3])
+    with refused("batch"):
+        ps.Loader(ps.range(10))
+    with refused("strict"):
+        ps.Loader(dataset.take(5), world=4, rank=0, tail="strict")
+
+
+def test_keys_of_dicts_are_names():
+    with refused("keys of a dict"):
+        ps.from_tensor_slices({1: np.zeros(3)})
+
+
+def test_specs_that_are_none():
+    with refused("ps|penstock.Field"):
+        ps.range(3).map(lambda x: x, spec=3)
+    with refused("no dtype"):
+        ps.range(3).map(lambda x: x, spec=ps.Field("float128"))
+
+
+def test_a_declared_spec_is_checked():
+    with pytest.raises(ps.SampleError, match="f64.*f32|f32.*f64"):
+        list(ps.Loader(ps.range(3).map(lambda x: float(x), spec=ps.Field("float32")).batch(3)))
+
+
+def test_a_function_of_flat_map_must_return_a_dataset():
+    with pytest.raises(ps.SampleError, match="must return a Dataset"):
+        list(ps.range(3).flat_map(lambda x: [x, x]))
+
+
+def test_sample_out_of_range():
+    with pytest.raises((ps.ConfigError, ps.SampleError, IndexError)):
+        ps.range(3).sample(3)
+    with pytest.raises(IndexError):
+        ps.range(3).sample(-1)

@@ -1,0 +1,62 @@
+"""The package as a whole: names, stubs, pages."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import run_program
+
+import penstock as ps
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def test_every_name_is_there_and_documented():
+    for name in ps.__all__:
+        assert hasattr(ps, name), name
+    public = [name for name in vars(ps.Dataset) if not name.startswith("_")]
+    undocumented = [name for name in public if not getattr(ps.Dataset, name).__doc__]
+    assert sorted(undocumented) == ["apply", "batched", "concatenate", "with_options"]
+
+
+def test_the_version_is_that_of_the_repository():
+    assert ps.__version__ == (ROOT / "VERSION").read_text().strip()
+
+
+def test_stubs_say_what_the_module_is():
+    done = subprocess.run([sys.executable, ROOT / "tools/stubs.py", "--check"], check=False,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ast.parse((ROOT / "python/penstock/_native.pyi").read_text())
+
+
+def test_errors_speak_python():
+    with pytest.raises(ps.ConfigError, match=r"shuffle\(window=n\)"):
+        ps.range(4).filter(lambda x: True).shuffle()
+    with pytest.raises(ps.ConfigError, match="row_wise=True"):
+        ps.range(4).batch(2).map(lambda x, rng: x)
+
+
+def blocks(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.findall(r"(?:^<!-- (not run: [^>]*) -->\n)?^```python\n(.*?)^```", text,
+                       re.MULTILINE | re.DOTALL)
+    assert found, page
+    return [code for reason, code in found if not reason]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_the_python_of_a_page_runs(page, tmp_path):
+    """The blocks of a page are one program."""
+    code, _, error = run_program(f"import os\nos.chdir({str(tmp_path)!r})\n"
+                                 + "\n".join(blocks(page)))
+    assert code == 0, error
+
+
+def test_the_page_of_peers_counts_what_is_tested():
+    done = subprocess.run([sys.executable, ROOT / "tools/peers.py", "--check"], check=False,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,511 @@
+"""The articles' programs, in the shape they have there; docs/scenarios.md lists them by name."""
+
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+from article import (
+    REPLICAS,
+    Batches,
+    Fit,
+    Meeting,
+    by_hand,
+    devices,
+    features,
+    gradients,
+    ids_of,
+    ids_of_step,
+    in_steps,
+)
+from conftest import rows_of, steps_of
+
+import penstock as ps
+
+# The articles' own programs
+
+
+def test_a000_sequence_uneven():
+    for replicas in REPLICAS:
+        fit = Fit(ps.from_sequence(Batches([3] * 7)), replicas)
+        assert fit.steps == [7] and fit.ids == [list(range(21))]
+        assert np.allclose(fit.weights, by_hand(in_steps(21, 3)), atol=1e-12)
+
+
+def test_a000_sequence_even():
+    batches = Batches([4] * 7)
+    fit = Fit(ps.from_sequence(batches), 2)
+    assert fit.ids == [list(range(28))]
+    assert sorted(batches.calls)[:7] != [] and set(batches.calls) == set(range(7))
+    assert len(batches.calls) == 8  # each once, and one again at the very end
+
+
+def test_a000_sequence_odd_batch():
+    for odd in range(7):
+        sizes = [3 if i == odd else 4 for i in range(7)]
+        steps = [list(range(sum(sizes[:i]), sum(sizes[:i + 1]))) for i in range(7)]
+        assert np.allclose(Fit(ps.from_sequence(Batches(sizes)), 2).weights, by_hand(steps))
+
+
+def test_a000_zero_padding():
+    for replicas in REPLICAS:
+        loaders = [ps.Loader(ps.range(21).batch(4), world=replicas, rank=rank, tail="pad")
+                   for rank in range(replicas)]
+        for shares in zip(*loaders):
+            means = [share.weight.mean() * share.loss_scale for share in shares]
+            assert np.isclose(np.mean(means), 1.0)  # every sample's loss is 1
+            assert sum(share.valid_count for share in shares) == shares[0].global_valid
+    assert ps.Loader(ps.range(21).batch(4), tail="pad").plan.tail_cost["padded"] == 3
+
+
+def test_a000_double_batch(capfd):
+    def batches():
+        for i in range(7):
+            yield {"id": np.arange(i * 3, i * 3 + 3), "x": np.zeros((3, 2))}
+
+    loader = ps.Loader(ps.from_generator(batches).batch(1))
+    assert [batch["id"].tolist() for batch in loader][:2] == [[[0, 1, 2]], [[3, 4, 5]]]
+    del loader
+    assert "batch" in capfd.readouterr().err
+    with pytest.raises(ps.ConfigError, match="batches already"):
+        ps.from_sequence(Batches([3] * 7)).batch(1)
+
+
+def test_a000_scope():
+    strategy, other = ps.MirroredStrategy(devices(2)), ps.OneDeviceStrategy()
+    with pytest.raises(LookupError, match="my own"):
+        with strategy.scope():
+            raise LookupError("my own")
+    outer, inner = strategy.scope(), other.scope()
+    outer.__enter__()
+    inner.__enter__()
+    with pytest.raises(ps.ConfigError, match="scope"):
+        outer.__exit__(None, None, None)
+    inner.__exit__(None, None, None)
+
+
+def test_a000_popping_sequence(capfd):
+    class Popping(Batches):
+        def __init__(self, sizes):
+            super().__init__(sizes)
+            self.left = list(range(len(sizes)))
+
+        def __getitem__(self, index):
+            return np.array([self.left.pop(0)])
+
+    loader = ps.Loader(ps.from_sequence(Popping([1] * 7)), threads=0)
+    assert rows_of(loader) == list(range(7))
+    del loader
+    assert "depend on the index alone" in capfd.readouterr().err
+
+
+def test_a001_batch_100_by_16():
+    for replicas in REPLICAS:
+        fit = Fit(ps.range(100).batch(16), replicas)
+        assert fit.steps == [7] and fit.ids == [list(range(100))]
+        assert np.allclose(fit.weights, by_hand(in_steps(100, 16)), atol=1e-12)
+
+
+def test_a001_finite_generator():
+    for replicas in (1, 2, 3):
+        fit = Fit(ps.from_generator(lambda: iter(range(28))).batch(4), replicas, epochs=3)
+        assert fit.steps == [7, 7, 7] and fit.losses == [1.0, 1.0, 1.0]
+
+
+def test_a001_repeat_steps():
+    fit = Fit(ps.range(27).batch(4).repeat(), 3, epochs=3, steps_per_epoch=10)
+    assert fit.steps == [10] * 3
+    assert sum(fit.ids, []) == [i % 27 for i in range(4 * 27 + 2 * 4)]
+
+
+def test_a001_take():
+    assert Fit(ps.range(100).batch(16).take(5), 2).ids == [list(range(80))]
+
+
+def test_a002_shard_by_replica():
+    strategy = ps.MirroredStrategy(devices(2))
+    with pytest.raises(ps.ConfigError, match="distribute"):
+        with strategy.scope():
+            ps.range(20).shard(2, ps.replica_context().id)
+    with pytest.raises(ps.ConfigError, match="distribute"):
+        ps.range(20).shard(2, ps.replica_context().id)
+
+
+def test_a002_map_batch_cache_prefetch():
+    decoded = []
+    dataset = ps.range(20).map(lambda x: decoded.append(int(x)) or x, name="decode").cache()
+    loader = ps.Loader(dataset.batch(4).prefetch(2))
+    assert [rows_of(loader) for _ in range(3)] == [list(range(20))] * 3
+    assert sorted(decoded) == list(range(20))
+
+
+def test_a002_run_undistributed():
+    strategy = ps.MirroredStrategy(devices(3))
+    dataset = ps.range(20).batch(10)
+    for wrong in (dataset, next(iter(ps.Loader(dataset)))):
+        with pytest.raises(TypeError, match=r"strategy\.distribute"):
+            strategy.run(lambda share: 1.0, wrong)
+    for step in strategy.distribute(dataset):
+        means = strategy.run(lambda share: share.numpy().mean(), step)
+        assert strategy.reduce("mean", means) == np.mean(ids_of_step(step))
+
+
+def test_a003_slow_sequence():
+    meeting = Meeting()
+
+    class Slow(Batches):
+        def __getitem__(self, index):
+            if index > 1:  # the first one shows what rows look like
+                with meeting:
+                    pass
+            return super().__getitem__(index)
+
+    assert rows_of(ps.Loader(ps.from_sequence(Slow([2] * 20)), threads=2)) == list(range(40))
+    assert meeting.met.is_set()
+
+
+def test_a003_inner_iterator(capfd):
+    class Inner(Batches):
+        def __init__(self, sizes):
+            super().__init__(sizes)
+            self.inner = iter(range(100))
+
+        def __getitem__(self, index):
+            return np.array([next(self.inner)])
+
+    loader = ps.Loader(ps.from_sequence(Inner([1] * 14)), threads=0)
+    assert rows_of(loader) == list(range(14))
+    del loader
+    assert "from_generator" in capfd.readouterr().err
+
+
+def test_a004_iterator_per_step(capfd):
+    loader = ps.Loader(ps.range(20).batch(2))
+    for _ in range(15):
+        next(iter(loader))
+    assert "keep one iterator" in capfd.readouterr().err
+
+
+def test_a004_map_arity():
+    def only(x):
+        return x
+
+    with pytest.raises(ps.ConfigError, match=r"map: only\(x\).*\(i64\[\], i64\[\]\)"):
+        ps.zip(ps.range(3), ps.range(3)).map(only)
+
+
+def test_a004_slow_map():
+    seen, meeting = [], Meeting()
+
+    def slow(x):
+        seen.append(int(x))
+        with meeting:
+            return x
+
+    dataset = ps.range(100).map(slow, spec=ps.Field("int64")).batch(2)
+    assert rows_of(ps.Loader(dataset, threads=2)) == list(range(100))
+    assert sorted(seen) == list(range(100)) and meeting.met.is_set()
+
+
+def test_a004_prefetch():
+    ahead = threading.Event()
+
+    def watch(x):
+        if x == 9:
+            ahead.set()
+        return x
+
+    loop = iter(ps.Loader(ps.range(100).map(watch, spec=ps.Field("int64")).batch(2)))
+    next(loop)
+    assert ahead.wait(20)  # step 4 is made while nobody asks for more than step 0
+
+
+def test_a004_threads():
+    loaders = [ps.Loader(ps.range(10**6).map_batch(lambda x: x + 1).batch(4)) for _ in range(16)]
+    loops = [iter(loader) for loader in loaders]
+    for loop in loops:
+        next(loop)
+    with open("/proc/self/status", encoding="utf-8") as file:
+        threads = next(int(line.split()[1]) for line in file if line.startswith("Threads"))
+    import os
+    assert threads < 16 + 3 * len(os.sched_getaffinity(0))
+
+
+# Uneven data, weights, the end
+
+
+def influences(samples, batch, replicas, loop):
+    """How much each sample moves the model, in units of what it should."""
+    strategy = ps.MirroredStrategy(devices(replicas))
+    moved = np.zeros(samples)
+    for step in strategy.distribute(ps.range(samples).batch(batch)):
+        def one_hot(share):
+            rows = np.zeros((len(share), samples))
+            rows[np.arange(len(share)), ids_of(share)] = 1
+            if loop == "mean":
+                return rows.mean(axis=0)
+            if loop == "global":
+                return rows.sum(axis=0) / share.global_valid
+            return (share.weight[:, None] * rows).mean(axis=0) * share.loss_scale / replicas
+        made = strategy.run(one_hot, step)
+        moved += strategy.reduce("mean" if loop == "mean" else "sum", made) * step.valid_count
+    return moved
+
+
+def test_b_103_by_16():
+    for replicas in REPLICAS:
+        fit = Fit(ps.range(103).batch(16), replicas)
+        assert fit.steps == [7] and fit.ids == [list(range(103))]
+        assert np.allclose(fit.weights, by_hand(in_steps(103, 16)), atol=1e-12)
+        for loop in ("mean", "global", "averaged"):
+            assert np.allclose(influences(103, 16, replicas, loop), 1.0, atol=1e-5)
+
+
+def test_b_tail_of_one():
+    for loop in ("mean", "averaged"):
+        assert np.allclose(influences(97, 16, 4, loop), 1.0, atol=1e-5)
+
+
+def test_b_custom_mean():
+    for replicas in REPLICAS:
+        strategy = ps.MirroredStrategy(devices(replicas))
+        for step in strategy.distribute(ps.range(97).batch(16)):
+            assert strategy.reduce("mean", strategy.run(lambda share: 1.0, step)) == 1.0
+        assert np.allclose(influences(97, 16, replicas, "mean"), 1.0)
+
+
+def test_b_custom_global():
+    for samples in (103, 97):
+        for replicas in REPLICAS:
+            assert np.allclose(influences(samples, 16, replicas, "global"), 1.0)
+
+
+def test_b_10_batches_4_replicas():
+    strategy = ps.MirroredStrategy(devices(4))
+    for source in (ps.range(40), ps.from_generator(lambda: iter(range(40)))):
+        feed = strategy.distribute_from_function(lambda context, source=source: source.batch(4))
+        steps = list(feed)
+        assert [sum(share.rows for share in step.shares) for step in steps] == [16, 16, 8]
+        assert [share.rows for share in steps[-1].shares] == [2, 2, 2, 2]
+        assert sum(map(ids_of_step, steps), []) == list(range(40))
+
+
+def test_b_cut_rule():
+    strategy = ps.MirroredStrategy(devices(4))
+    sources = (ps.range(20), ps.from_tensor_slices(np.arange(20)),
+               ps.from_generator(lambda: iter(range(20))), ps.from_index(20, lambda i: i))
+    for source in sources:
+        for batch, cut in ((9, [3, 2, 2, 2]), (10, [3, 3, 2, 2])):
+            step = strategy.distribute(source.batch(batch)).next()
+            assert [share.rows for share in step.shares] == cut
+
+
+def test_b_drop_remainder():
+    loader = ps.Loader(ps.range(103).shuffle(seed=1).batch(16, drop_remainder=True))
+    assert loader.plan.tail_cost["dropped"] == 7 and "7" in loader.plan.explain()
+    lost = [set(range(103)) - set(rows_of(loader)) for _ in range(3)]
+    assert [len(each) for each in lost] == [7, 7, 7] and lost[0] != lost[1] != lost[2]
+
+
+def test_b_ghost_step():
+    for replicas in (1, 2):
+        stream = ps.from_generator(lambda: iter(range(28)))
+        unknown = Fit(stream.batch(4), replicas, epochs=3)
+        known = Fit(ps.range(28).batch(4), replicas, epochs=3)
+        assert unknown.iterations == 21 and unknown.losses == [1.0] * 3
+        assert unknown.weights.tobytes() == known.weights.tobytes()
+
+
+def test_b_short_generator():
+    def dataset():
+        return ps.from_generator(lambda: iter(range(28))).batch(4)
+
+    with pytest.raises(ps.ConfigError, match="7 steps.*10"):
+        Fit(dataset(), 2, epochs=3, steps_per_epoch=10)
+    assert Fit(dataset(), 2, epochs=3, steps_per_epoch=10, short_epoch=True).steps == [7, 7, 7]
+    assert Fit(dataset().repeat(), 2, epochs=3, steps_per_epoch=10).steps == [10, 10, 10]
+
+
+def test_b_steps_below_pass():
+    fit = Fit(ps.range(7).batch(1), 2, epochs=3, steps_per_epoch=5)
+    assert fit.ids == [[0, 1, 2, 3, 4], [5, 6, 0, 1, 2], [3, 4, 5, 6, 0]]
+    again = Fit(ps.range(7).batch(1), 2, epochs=3, steps_per_epoch=5, restart=True)
+    assert again.ids == [[0, 1, 2, 3, 4]] * 3
+
+
+def test_b_peek():
+    fit = Fit(ps.from_generator(lambda: iter(range(24))).batch(2), 2, epochs=3, steps_per_epoch=4)
+    assert sum(fit.ids, []) == list(range(24))
+
+
+def test_b_validation():
+    strategy = ps.MirroredStrategy(devices(3))
+    feed = strategy.distribute(ps.range(97).batch(16))
+    for _ in range(3):
+        seen, total = 0, 0.0
+        for step in feed:
+            sums = strategy.run(lambda share: ps.Counted(float(share.numpy().sum()), len(share)),
+                                step)
+            total += strategy.reduce("sum", sums)
+            seen += step.valid_count
+        assert (seen, total / seen) == (97, 48.0)
+
+
+# Order, cache, shards
+
+
+def test_c_shuffle_then_shard():
+    for shards in (2, 4):
+        rows = [rows_of(ps.Loader(ps.range(100).shuffle().shard(shards, i).batch(10)))
+                for i in range(shards)]
+        assert sorted(sum(rows, [])) == list(range(100))
+
+
+def test_c_cache_partial():
+    calls = []
+    loader = ps.Loader(ps.range(100).map(lambda x: calls.append(int(x)) or x).cache().take(8)
+                       .batch(4))
+    for _ in range(3):
+        assert rows_of(loader) == list(range(8))
+    assert sorted(calls) == list(range(8))
+
+
+def test_c_cache_two_readers():
+    calls = []
+    dataset = ps.range(20).map(lambda x: calls.append(int(x)) or x).cache().batch(4)
+    first, second = iter(ps.Loader(dataset)), iter(ps.Loader(dataset))
+    pairs = list(zip(first, second))
+    assert all((a.numpy() == b.numpy()).all() for a, b in pairs)
+    loader = ps.Loader(dataset)
+    calls.clear()
+    assert rows_of(loader) == list(range(20)) and calls == []
+
+
+def test_c_random_cache(capfd):
+    list(ps.Loader(ps.range(8).map(lambda x, rng: x + rng.normal()).cache().batch(4)))
+    assert "cache" in capfd.readouterr().err
+
+
+def test_c_workers_epochs():
+    dataset = ps.from_sequence(Batches([10] * 20)).shuffle(seed=3)
+    fit = Fit(dataset, 2, epochs=3)
+    assert all(sorted(ids) == list(range(200)) for ids in fit.ids)
+    assert fit.ids[0] != fit.ids[1] != fit.ids[2]
+
+
+# Bad input, stalls, stopping
+
+
+def test_d_getitem_raises():
+    class Broken(Batches):
+        def __getitem__(self, index):
+            if index == 3:
+                raise OSError("disk on fire")
+            return super().__getitem__(index)
+
+    loop = iter(ps.Loader(ps.from_sequence(Broken([2] * 7))))
+    assert [next(loop).step for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(OSError, match="disk on fire") as raised:
+        next(loop)
+    assert "step 3" in raised.value.__notes__[0]
+
+
+def test_d_ragged_last():
+    fit = Fit(ps.from_sequence(Batches([4, 4, 3])), 2)
+    steps = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10]]
+    assert np.allclose(fit.weights, by_hand(steps), atol=1e-12)
+
+
+def test_d_other_width():
+    class Wide(Batches):
+        def __getitem__(self, index):
+            return np.zeros((2, 4 if index == 6 else 3))
+
+    with pytest.raises(ps.SampleError, match=r"get\(6\).*\[4\].*\[3\]"):
+        list(ps.Loader(ps.from_sequence(Wide([2] * 7))))
+
+
+def test_d_blocked():
+    never = threading.Event()
+
+    class Blocked(Batches):
+        def __getitem__(self, index):
+            if index == 2:
+                never.wait(5)
+            return super().__getitem__(index)
+
+    loader = ps.Loader(ps.from_sequence(Blocked([2] * 7)), stall_after=0.2, stall_is_error=True)
+    with pytest.raises(ps.Error, match=r"step 2.*Blocked|Blocked.*step 2"):
+        list(loader)
+    never.set()
+
+
+def test_d_resume_replicas():
+    data = ps.range(80).shuffle(seed=1).batch(16)
+    feed = ps.MirroredStrategy(devices(2)).distribute(data)
+    seen = [ids_of_step(feed.next()) for _ in range(2)]
+    state = json.loads(json.dumps(feed.state_dict()))
+    for replicas in (1, 3, 4):
+        other = ps.MirroredStrategy(devices(replicas)).distribute(data)
+        other.load_state_dict(state)
+        rest = [ids_of_step(step) for step in other]
+        assert sum(seen + rest, []) == rows_of(ps.Loader(data))
+
+
+def test_d_resume_random():
+    def loader():
+        return ps.Loader(ps.range(20).map(lambda x, rng: x + rng.normal()).shuffle(seed=1).batch(3))
+
+    whole = steps_of(loader())
+    for stop in range(1, 7):
+        first = loader()
+        loop = iter(first)
+        for _ in range(stop):
+            next(loop)
+        other = loader()
+        other.load_state_dict(first.state_dict())
+        assert steps_of(other) == whole[stop:]
+
+
+def test_d_resume_size():
+    data = np.zeros((10_000, 64, 64, 3), np.uint8)
+    loader = ps.Loader(ps.from_tensor_slices(data).shuffle(seed=1).batch(64))
+    next(iter(loader))
+    assert len(json.dumps(loader.state_dict())) < 1024
+
+
+def test_d_resume_fit():
+    data = ps.range(20).shuffle(seed=1).batch(4)
+    visits, loader = [], ps.Loader(data)
+    visits += rows_of(loader) + rows_of(loader)
+    for batch in loader:
+        visits += batch.numpy().tolist()
+        if batch.step == 2:
+            break
+    other = ps.Loader(data)
+    other.load_state_dict(loader.state_dict())
+    visits += rows_of(other) + rows_of(other)
+    assert len(visits) == 80 and sorted(visits) == sorted(list(range(20)) * 4)
+
+
+def test_d_ctrl_c():
+    from test_processes import interrupted
+    for kind in ("sleeps", "sequence"):  # one sample takes 3 s, one batch 12 s
+        began = time.monotonic()
+        took, code, error = interrupted(kind, 0.3)
+        assert took < 2 and code == -2 and "KeyboardInterrupt" in error
+        assert time.monotonic() - began < 10
+
+
+def test_gradients_of_the_model_are_what_they_should():
+    """The model of these tests, by a small step."""
+    weights = np.array([0.3, -0.2, 0.1])
+
+    def loss(at):
+        return 0.5 * (features([5]) @ at - 5) ** 2
+
+    for i in range(3):
+        step = np.eye(3)[i] * 1e-6
+        slope = ((loss(weights + step) - loss(weights - step)) / 2e-6).item()
+        assert np.isclose(gradients(weights, [5])[0, i], slope)

@@ -1,0 +1,371 @@
+"""Behaviours that tf.data's public documentation states, through our API.
+
+Each test quotes in short what is documented. Most are the examples of the API reference.
+"""
+
+import numpy as np
+import pytest
+from documented import documents
+
+import penstock as ps
+
+says = documents("tf.data")
+
+
+def elements(dataset):
+    return [np.asarray(element).tolist() for element in dataset]
+
+
+def batches(dataset):
+    return [batch.numpy().tolist() for batch in ps.Loader(dataset)]
+
+
+@says("from_tensor_slices: slices along the first dimension, removing it; all must have the same "
+      "size in it")
+def test_from_tensor_slices():
+    assert elements(ps.from_tensor_slices([1, 2, 3])) == [1, 2, 3]
+    assert elements(ps.from_tensor_slices([[1, 2], [3, 4]])) == [[1, 2], [3, 4]]
+    with pytest.raises(ps.ConfigError):
+        ps.from_tensor_slices((np.arange(2), np.arange(3)))
+
+
+@says("slicing a tuple of 1D tensors produces tuple elements containing scalars")
+def test_slices_of_a_tuple():
+    assert list(ps.from_tensor_slices(([1, 2], [3, 4], [5, 6]))) == [(1, 3, 5), (2, 4, 6)]
+
+
+@says("dictionary structure is also preserved")
+def test_slices_of_a_dict():
+    assert list(ps.from_tensor_slices({"a": [1, 2], "b": [3, 4]})) == [{"a": 1, "b": 3},
+                                                                       {"a": 2, "b": 4}]
+
+
+@says("from_tensors: creates a dataset with a single element")
+def test_from_tensors():
+    assert elements(ps.from_tensors([1, 2, 3])) == [[1, 2, 3]]
+
+
+@says("range(5), range(2, 5), range(1, 5, 2), range(5, 1, -2): as Python's range")
+def test_range():
+    assert elements(ps.range(5)) == [0, 1, 2, 3, 4]
+    assert elements(ps.range(2, 5)) == [2, 3, 4]
+    assert elements(ps.range(1, 5, 2)) == [1, 3]
+    assert elements(ps.range(5, 1, -2)) == [5, 3]
+    assert elements(ps.range(5, 1)) == []
+
+
+@says("from_generator: takes a callable that returns an object supporting iter(); it is called "
+      "anew for each iteration")
+def test_from_generator():
+    def generate():
+        for i in range(10):
+            yield 2 * i
+
+    dataset = ps.from_generator(generate)
+    assert elements(dataset.take(3)) == [0, 2, 4]
+    assert elements(dataset.take(3)) == [0, 2, 4]
+
+
+@says("from_generator: elements must be compatible with output_signature")
+def test_output_signature():
+    dataset = ps.from_generator(lambda: iter([1.0, 2.0]), spec=ps.Field("float32"))
+    with pytest.raises(ps.SampleError, match="f32"):
+        elements(dataset)
+    good = ps.from_generator(lambda: iter([np.float32(1)]), spec=ps.Field("float32"))
+    assert good.element_spec == ps.Field("float32")
+
+
+@says("element_spec: the type specification of an element")
+def test_element_spec():
+    assert ps.from_tensor_slices([1, 2, 3]).element_spec == ps.Field("int64", ())
+
+
+@says("map(lambda x: x + 1)")
+def test_map():
+    assert elements(ps.range(1, 6).map(lambda x: x + 1)) == [2, 3, 4, 5, 6]
+
+
+@says("map: a tuple element is passed as separate arguments")
+def test_map_of_tuples():
+    dataset = ps.from_tensor_slices(([1, 3], [2, 4])).map(lambda a, b: a * 10 + b)
+    assert elements(dataset) == [12, 34]
+
+
+@says("map: a nested dictionary is passed as one argument")
+def test_map_of_dicts():
+    dataset = ps.from_tensor_slices({"a": [1, 2], "b": [3, 4]}).map(lambda d: d["a"] + d["b"])
+    assert elements(dataset) == [4, 6]
+
+
+@says("map: the returned structure determines that of the elements; several values make a tuple")
+def test_map_returns_structures():
+    assert list(ps.range(2).map(lambda x: (x, {"y": x * 2}))) == [(0, {"y": 0}), (1, {"y": 2})]
+
+
+@says("map: the function is traced; Python side effects happen once",
+      differs="runs for every sample: what is printed or counted there is true")
+def test_map_runs_for_every_sample():
+    calls = []
+    elements(ps.range(5).map(lambda x: calls.append(int(x)) or x))
+    assert sorted(calls) == [0, 1, 2, 3, 4]
+
+
+@says("map(num_parallel_calls=AUTOTUNE) runs in parallel; order is kept by default",
+      differs="parallel without being asked, always in order; Loader(threads=n) limits it")
+def test_map_is_parallel_and_in_order():
+    assert elements(ps.range(100).map(lambda x: x * 2)) == list(range(0, 200, 2))
+
+
+@says("filter(lambda x: x < 3)")
+def test_filter():
+    assert elements(ps.from_tensor_slices([1, 2, 3]).filter(lambda x: x < 3)) == [1, 2]
+
+
+@says("flat_map: maps and flattens the result, keeping the order")
+def test_flat_map():
+    nested = ps.from_tensor_slices([[1, 2, 3], [4, 5, 6]]).flat_map(ps.from_tensor_slices)
+    assert elements(nested) == [1, 2, 3, 4, 5, 6]
+
+
+@says("interleave(cycle_length=2, block_length=4): the example of the reference")
+def test_interleave():
+    dataset = ps.range(1, 6).interleave(lambda x: ps.from_tensors(x).repeat(6), cycle=2, block=4)
+    assert elements(dataset) == [1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 3, 3,
+                                 4, 4, 5, 5, 5, 5, 5, 5]
+
+
+@says("shuffle(buffer_size, seed, reshuffle_each_iteration)",
+      differs="no buffer: the whole dataset is permuted in O(1) memory; window=n on streams")
+def test_shuffle_is_complete():
+    first = elements(ps.range(1000).shuffle(seed=1).take(10))
+    assert max(first) > 100  # a buffer of 10 could not reach that far
+
+
+@says("reshuffle_each_iteration=True: a different order in every epoch")
+def test_reshuffle_each_iteration():
+    dataset = ps.range(20).shuffle(seed=1)
+    assert elements(dataset) != elements(dataset)
+
+
+@says("reshuffle_each_iteration=False: the same order in every epoch")
+def test_no_reshuffle():
+    dataset = ps.range(20).shuffle(seed=1, reshuffle_each_epoch=False)
+    assert elements(dataset) == elements(dataset)
+
+
+@says("repeat after shuffle: every epoch's elements are seen before the next epoch's")
+def test_repeat_after_shuffle_keeps_epochs_apart():
+    rows = elements(ps.range(10).shuffle(seed=1).repeat(3))
+    assert all(sorted(rows[i:i + 10]) == list(range(10)) for i in (0, 10, 20))
+    assert rows[:10] != rows[10:20]
+
+
+@says("repeat(3)")
+def test_repeat():
+    assert elements(ps.from_tensor_slices([1, 2, 3]).repeat(3)) == [1, 2, 3] * 3
+
+
+@says("repeat(None or -1): indefinitely; cardinality is INFINITE_CARDINALITY (-1)")
+def test_repeat_for_ever():
+    dataset = ps.range(42).repeat()
+    assert dataset.cardinality() == ps.INFINITE == -1
+    assert elements(dataset.take(43))[-1] == 0
+
+
+@says("cardinality of filter is UNKNOWN_CARDINALITY (-2)")
+def test_unknown_cardinality():
+    assert ps.range(42).filter(lambda x: True).cardinality() == ps.UNKNOWN == -2
+
+
+@says("len(dataset); TypeError when it is infinite or unknown")
+def test_len():
+    assert len(ps.range(42)) == 42
+    with pytest.raises(TypeError):
+        len(ps.range(42).repeat())
+
+
+@says("take(3)")
+def test_take():
+    assert elements(ps.range(10).take(3)) == [0, 1, 2]
+
+
+@says("take(-1): all elements")
+def test_take_all():
+    assert elements(ps.range(4).take(-1)) == [0, 1, 2, 3]
+
+
+@says("skip(7); more than there are: an empty dataset")
+def test_skip():
+    assert elements(ps.range(10).skip(7)) == [7, 8, 9]
+    assert elements(ps.range(10).skip(20)) == []
+
+
+@says("shard(num_shards=3, index=0): elements 0, 3, 6, 9; deterministic")
+def test_shard():
+    assert elements(ps.range(10).shard(3, 0)) == [0, 3, 6, 9]
+
+
+@says("shard: index must be less than num_shards")
+def test_shard_out_of_range():
+    with pytest.raises(ValueError):
+        ps.range(10).shard(3, 3)
+
+
+@says("concatenate: [1, 2, 3, 4, 5, 6, 7]")
+def test_concatenate():
+    assert elements(ps.range(1, 4).concatenate(ps.range(4, 8))) == [1, 2, 3, 4, 5, 6, 7]
+
+
+@says("concatenate: datasets of different element types are refused")
+def test_concatenate_other_types():
+    with pytest.raises(ValueError):
+        ps.range(3).concatenate(ps.from_tensor_slices([1.5]))
+
+
+@says("zip: tuples in the given order; as long as the smallest")
+def test_zip():
+    assert list(ps.zip(ps.range(1, 4), ps.range(4, 9))) == [(1, 4), (2, 5), (3, 6)]
+    assert list(ps.zip((ps.range(1, 3), ps.range(4, 6)))) == [(1, 4), (2, 5)]
+
+
+@says("enumerate(start=5)", missing="a start: enumerate() counts from 0; map adds to it")
+def test_enumerate_from_a_start():
+    dataset = ps.from_tensor_slices([1, 2, 3]).enumerate().map(lambda i, x: (i + 5, x))
+    assert list(dataset) == [(5, 1), (6, 2), (7, 3)]
+
+
+@says("batch(3): [0 1 2] [3 4 5] [6 7]")
+def test_batch():
+    assert batches(ps.range(8).batch(3)) == [[0, 1, 2], [3, 4, 5], [6, 7]]
+
+
+@says("batch(3, drop_remainder=True)")
+def test_batch_drop_remainder():
+    assert batches(ps.range(8).batch(3, drop_remainder=True)) == [[0, 1, 2], [3, 4, 5]]
+
+
+@says("batch: elements of different shapes are an error")
+def test_batch_of_other_shapes():
+    with pytest.raises(ps.SampleError):
+        batches(ps.from_generator([np.zeros(1), np.zeros(2)]).batch(2))
+
+
+@says("batch of batches: each batch gets another dimension",
+      differs="refused: almost always a mistake; the message names unbatch")
+def test_batch_twice():
+    with pytest.raises(ps.ConfigError, match="batches already"):
+        ps.range(8).batch(2).batch(2)
+
+
+@says("unbatch: the inverse of batch")
+def test_unbatch():
+    assert elements(ps.range(5).batch(2).unbatch()) == [0, 1, 2, 3, 4]
+
+
+@says("cache(): the first iteration computes, later ones read what was kept")
+def test_cache():
+    calls = []
+    dataset = ps.range(5).map(lambda x: calls.append(1) or x ** 2).cache()
+    assert elements(dataset) == elements(dataset) == [0, 1, 4, 9, 16]
+    assert len(calls) == 5
+
+
+@says("cache(): must be read completely before it is of use",
+      differs="what was read is kept, also when the loop is left early")
+def test_cache_read_in_part():
+    calls = []
+    dataset = ps.range(50).map(lambda x: calls.append(int(x)) or x).cache()
+    assert elements(dataset.take(8)) == elements(dataset.take(8)) == list(range(8))
+    assert sorted(calls) == list(range(8))
+
+
+@says("cache(filename): keeps elements in a file", missing="a cache in a file")
+def test_cache_takes_no_file():
+    with pytest.raises(TypeError):
+        ps.range(5).cache("file")
+
+
+@says("prefetch(2): prepares later elements while the current one is processed",
+      differs="the loader looks ahead by itself; prefetch is a wish for more")
+def test_prefetch():
+    assert batches(ps.range(6).batch(2).prefetch(2)) == [[0, 1], [2, 3], [4, 5]]
+
+
+@says("apply(transformation_func)")
+def test_apply():
+    assert elements(ps.range(10).apply(lambda ds: ds.filter(lambda x: x < 3))) == [0, 1, 2]
+
+
+@says("take_while(lambda x: x < 5)")
+def test_take_while():
+    assert elements(ps.range(10).take_while(lambda x: x < 5)) == [0, 1, 2, 3, 4]
+
+
+@says("datasets are Python iterables; as_numpy_iterator gives NumPy values")
+def test_iterable_of_numpy():
+    (first, *_) = ps.from_tensor_slices(np.arange(3, dtype=np.float32))
+    assert isinstance(first, np.float32)
+
+
+@says("transformations return a new dataset and leave the old one")
+def test_datasets_are_values():
+    dataset = ps.range(3)
+    dataset.map(lambda x: x * 100)
+    assert elements(dataset) == [0, 1, 2]
+
+
+@says("reduce, scan, window, padded_batch, group_by_window, bucket_by_sequence_length, "
+      "rejection_resample, unique, snapshot, save, load",
+      missing="these verbs")
+def test_verbs_that_are_not_there():
+    for verb in ("reduce", "scan", "window", "padded_batch", "group_by_window",
+                 "bucket_by_sequence_length", "rejection_resample", "unique", "snapshot", "save"):
+        assert not hasattr(ps.Dataset, verb)
+
+
+@says("sample_from_datasets, choose_from_datasets", missing="mixtures of datasets")
+def test_mixtures_are_not_there():
+    assert not hasattr(ps, "sample_from_datasets")
+
+
+@says("iterators can be checkpointed; with shuffle the buffer is saved and may be large",
+      differs="a state is a few numbers, under 1 KB, and loads at any batch size")
+def test_state_is_small():
+    import json
+    loader = ps.Loader(ps.range(10**9).shuffle(seed=1).batch(64))
+    loop = iter(loader)
+    next(loop)
+    assert len(json.dumps(loader.state_dict())) < 1024
+
+
+@says("ignore_errors: drops elements that raise, in silence",
+      differs='Loader(on_error="skip") lists them in a ledger, and has a limit')
+def test_skipped_samples_are_listed():
+    loader = ps.Loader(ps.from_tensor_slices([1, 2, 0, 4]).map(lambda x: 4 // int(x)).batch(4),
+                       on_error="skip")
+    assert [batch.numpy().tolist() for batch in loader] == [[4, 2, 1]]
+    assert [entry["number"] for entry in loader.ledger] == [2]
+
+
+@says("experimental_distribute_dataset: global batches are split evenly among replicas")
+def test_distribute():
+    strategy = ps.MirroredStrategy(["cpu:0", "cpu:1"])
+    feed = strategy.distribute(ps.range(8).batch(4))
+    assert [[share.rows for share in step.shares] for step in feed] == [[2, 2], [2, 2]]
+
+
+@says("distribute_datasets_from_function: batch per replica, from the InputContext")
+def test_distribute_from_function():
+    strategy = ps.MirroredStrategy(["cpu:0", "cpu:1"])
+    feed = strategy.distribute_from_function(
+        lambda context: ps.range(8).batch(context.per_replica_batch(4)))
+    assert [[share.rows for share in step.shares] for step in feed] == [[2, 2], [2, 2]]
+
+
+@says("strategy.run; strategy.reduce(SUM or MEAN, per_replica, axis=None)",
+      differs="the mean divides by the number of samples, not of replicas")
+def test_reduce():
+    strategy = ps.MirroredStrategy(["cpu:0", "cpu:1"])
+    step = strategy.distribute(ps.range(3).batch(3)).next()
+    means = strategy.run(lambda share: share.numpy().mean(), step)
+    assert strategy.reduce("mean", means) == 1.0

@@ -1,0 +1,267 @@
+"""Behaviours that torch.utils.data's public documentation states, through our API."""
+
+import threading
+
+import numpy as np
+import pytest
+from documented import documents
+
+import penstock as ps
+
+says = documents("torch DataLoader")
+
+
+def rows(loader):
+    return [row for batch in loader for row in batch.numpy().tolist()]
+
+
+class Squares:
+    """A map-style dataset, as torch wants it."""
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, index):
+        return index * index
+
+
+def of(dataset):
+    return ps.from_index(len(dataset), dataset.__getitem__)
+
+
+@says("map-style datasets implement __getitem__ and __len__")
+def test_map_style():
+    assert rows(ps.Loader(of(Squares()).batch(4))) == [i * i for i in range(10)]
+
+
+@says("iterable-style datasets implement __iter__; it is called anew each epoch")
+def test_iterable_style():
+    class Stream:
+        def __iter__(self):
+            return iter(range(5))
+
+    loader = ps.Loader(ps.from_generator(Stream()).batch(2))
+    assert [rows(loader), rows(loader)] == [[0, 1, 2, 3, 4]] * 2
+
+
+@says("IterableDataset with several workers: each has a copy; avoid duplicates by get_worker_info",
+      differs="one stream, pulled once: nothing is duplicated at any number of threads")
+def test_streams_are_not_duplicated():
+    assert rows(ps.Loader(ps.from_generator(lambda: iter(range(50))).batch(4), threads=2)) == list(
+        range(50))
+
+
+@says("batch_size (default 1)", differs="batch is a verb and has no default")
+def test_batch_size():
+    assert [len(batch) for batch in ps.Loader(of(Squares()).batch(3))] == [3, 3, 3, 1]
+
+
+@says("drop_last=True drops the last incomplete batch")
+def test_drop_last():
+    assert [len(batch) for batch in ps.Loader(of(Squares()).batch(3), tail="drop")] == [3, 3, 3]
+
+
+@says("shuffle=True: reshuffled at every epoch")
+def test_shuffle():
+    loader = ps.Loader(ps.range(30).shuffle().batch(30))
+    first, second = rows(loader), rows(loader)
+    assert sorted(first) == sorted(second) == list(range(30)) and first != second
+
+
+@says("generator: the seed of the random order; without it, a different order each run",
+      differs="without a seed the order is that of seed 0: runs repeat; seed=\"random\" draws one")
+def test_seed():
+    assert rows(ps.Loader(ps.range(30).shuffle().batch(30))) == rows(
+        ps.Loader(ps.range(30).shuffle(seed=0).batch(30)))
+    drawn = ps.Loader(ps.range(30).shuffle(seed="random").batch(30))
+    other = ps.Loader(ps.range(30).shuffle(seed="random").batch(30))
+    assert rows(drawn) != rows(other)
+
+
+@says("samplers choose the order of indices", missing="samplers; from_index over a list of indices")
+def test_an_order_of_ones_own():
+    order = [3, 1, 4, 1, 5]
+    dataset = ps.from_tensor_slices(np.array(order)).map(lambda i: i * 10)
+    assert rows(ps.Loader(dataset.batch(5))) == [30, 10, 40, 10, 50]
+
+
+@says("SubsetRandomSampler, random_split")
+def test_subsets():
+    first, rest = ps.range(100).split(0.7, seed=3)
+    a, b = (rows(ps.Loader(part.batch(10))) for part in (first, rest))
+    assert sorted(a + b) == list(range(100))
+
+
+@says("ConcatDataset")
+def test_concat():
+    assert rows(ps.Loader(ps.range(2).concatenate(ps.range(5, 7)).batch(4))) == [0, 1, 5, 6]
+
+
+@says("default_collate: NumPy arrays are stacked along a new first dimension")
+def test_collate_stacks():
+    batch = next(iter(ps.Loader(ps.from_index(4, lambda i: np.full((2, 3), i)).batch(4))))
+    assert batch.numpy().shape == (4, 2, 3)
+
+
+@says("default_collate: keeps dicts: the same keys, batched values")
+def test_collate_dicts():
+    batch = next(iter(ps.Loader(ps.from_index(2, lambda i: {"A": i, "B": i * 10}).batch(2))))
+    assert {key: batch[key].tolist() for key in batch} == {"A": [0, 1], "B": [0, 10]}
+
+
+@says("default_collate: keeps tuples")
+def test_collate_tuples():
+    x, y = next(iter(ps.Loader(ps.from_index(2, lambda i: (i, -i)).batch(2))))
+    assert (x.tolist(), y.tolist()) == ([0, 1], [0, -1])
+
+
+@says("default_collate: int becomes int64, float becomes float64")
+def test_collate_numbers():
+    batch = next(iter(ps.Loader(ps.from_index(2, lambda i: (i, i / 2)).batch(2))))
+    assert [part.dtype for part in batch] == [np.int64, np.float64]
+
+
+@says("default_collate: str (unchanged): a list of str")
+def test_collate_text():
+    batch = next(iter(ps.Loader(ps.from_index(2, lambda i: {"s": "ab"[i]}).batch(2))))
+    assert batch["s"] == ["a", "b"]
+
+
+@says("default_collate: other types raise TypeError naming the type",
+      differs="a SampleError that names sample, op and step besides")
+def test_collate_other_types():
+    with pytest.raises(ps.SampleError, match="object"):
+        rows(ps.Loader(ps.from_index(2, lambda i: object()).batch(2)))
+
+
+@says("collate_fn: a function of the list of samples", missing="collate_fn; map_batch and map "
+      "after batch see arrays")
+def test_no_collate_fn():
+    with pytest.raises(TypeError):
+        ps.Loader(ps.range(4).batch(2), collate_fn=list)
+
+
+@says("num_workers=0: data is loaded in the main process")
+def test_no_workers():
+    seen = set()
+    dataset = ps.range(4).map(lambda x: seen.add(threading.get_ident()) or x).batch(2)
+    rows(ps.Loader(dataset, threads=0))
+    assert seen == {threading.get_ident()}
+
+
+@says("num_workers=n: subprocesses", missing="worker processes; functions run in threads")
+def test_threads():
+    assert rows(ps.Loader(ps.range(40).map(lambda x: x + 1).batch(4), threads=2)) == list(
+        range(1, 41))
+
+
+@says("worker_init_fn; worker seeds: base_seed + worker_id; NumPy's global seed repeats in workers",
+      differs="random numbers are keyed by sample: no worker, thread or seed to set up")
+def test_keyed_numbers():
+    def draw(x):
+        return ps.rng().random()
+
+    first = rows(ps.Loader(ps.range(20).map(draw).batch(5), threads=1))
+    assert first == rows(ps.Loader(ps.range(20).map(draw).batch(5), threads=2))
+
+
+@says("an exception in a worker is re-raised in the main process, as its type with a message")
+def test_exceptions_keep_their_type():
+    with pytest.raises(ZeroDivisionError):
+        rows(ps.Loader(ps.range(4).map(lambda x: 1 // int(x)).batch(2)))
+
+
+@says("prefetch_factor: batches loaded in advance by each worker",
+      differs="found by measuring, within a budget of bytes")
+def test_lookahead():
+    assert rows(ps.Loader(ps.range(8).batch(2), lookahead_bytes=1 << 20)) == list(range(8))
+
+
+@says("persistent_workers=True keeps workers between epochs",
+      differs="one pool of threads for the process, always")
+def test_one_pool():
+    names = set()
+    dataset = ps.range(64).map(lambda x: names.add(threading.get_ident()) or x).batch(4)
+    loaders = [ps.Loader(dataset) for _ in range(8)]
+    for loader in loaders:
+        rows(loader)
+    assert len(names) <= 64
+
+
+@says("timeout: a batch that takes longer is an error")
+def test_timeout():
+    never = threading.Event()
+    loader = ps.Loader(ps.range(2).map(lambda x: never.wait(5) or x).batch(2), stall_after=0.2,
+                       stall_is_error=True)
+    with pytest.raises(ps.Error, match="map"):
+        rows(loader)
+
+
+@says("len(dataloader) is the number of batches; of an IterableDataset an estimate",
+      differs="of a stream it is a TypeError, not a guess")
+def test_len():
+    assert len(ps.Loader(of(Squares()).batch(3))) == 4
+    with pytest.raises(TypeError):
+        len(ps.Loader(ps.from_generator(Squares().__len__).batch(1)))
+
+
+@says("DistributedSampler: each rank sees its part; samples are added to make it even",
+      differs='no sample is made up: shares differ by one; tail="wrap" asks for that')
+def test_shares():
+    parts = [rows(ps.Loader(ps.range(10).batch(4), world=3, rank=r)) for r in range(3)]
+    assert sorted(sum(parts, [])) == list(range(10))
+
+
+@says("DistributedSampler.set_epoch must be called for another order each epoch",
+      differs="epochs count by themselves; set_epoch chooses one")
+def test_set_epoch():
+    loader = ps.Loader(ps.range(20).shuffle().batch(20))
+    epochs = [rows(loader) for _ in range(3)]
+    assert len({tuple(each) for each in epochs}) == 3
+    loader.set_epoch(1)
+    assert rows(loader) == epochs[1]
+
+
+@says("pin_memory", missing="pinned memory")
+def test_no_pinning():
+    with pytest.raises(TypeError):
+        ps.Loader(ps.range(4).batch(2), pin_memory=True)
+
+
+@says("StatefulDataLoader (torchdata): state_dict() and load_state_dict()")
+def test_stateful():
+    loader = ps.Loader(ps.range(10).batch(2))
+    loop = iter(loader)
+    next(loop)
+    other = ps.Loader(ps.range(10).batch(2))
+    other.load_state_dict(loader.state_dict())
+    assert rows(other) == list(range(2, 10))
+
+
+@says("state_dict of a loader with workers loads only at the same num_workers",
+      differs="loads at any number of threads, shares or batch size")
+def test_elastic_state():
+    loader = ps.Loader(ps.range(12).batch(4))
+    next(iter(loader))
+    other = ps.Loader(ps.range(12).batch(3), threads=1)
+    other.load_state_dict(loader.state_dict())
+    assert rows(other) == list(range(4, 12))
+
+
+@says("iterating again while an iterator is open gives an independent iterator")
+def test_independent_iterators():
+    loader = ps.Loader(ps.range(4).batch(2))
+    assert [(a.numpy().tolist(), b.numpy().tolist()) for a, b in zip(loader, loader)] == [
+        ([0, 1], [0, 1]), ([2, 3], [2, 3])]
+
+
+@says("TensorDataset: samples are rows along the first dimension of all tensors")
+def test_tensor_dataset():
+    x, y = np.arange(6).reshape(3, 2), np.arange(3)
+    sample = ps.from_tensor_slices((x, y)).sample(1)
+    assert sample[0].tolist() == [2, 3] and sample[1] == 1
+
+
+@says("batch_size=None: automatic batching is off, samples come as they are")
+def test_without_batching():
+    assert [int(x) for x in of(Squares())] == [i * i for i in range(10)]
