@@ -8,6 +8,7 @@ namespace penstock::python {
 void bind_interpreter(nanobind::module_& module);
 void bind_errors(nanobind::module_& module);
 void bind_dataset(nanobind::module_& module);
+void bind_image(nanobind::module_& module);
 void bind_functions(nanobind::module_& module);
 void bind_batch(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);

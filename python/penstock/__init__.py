@@ -9,7 +9,7 @@
 import atexit as _atexit
 import threading as _threading  # noqa: F401  whoever imports it first is taken for the main thread
 
-from . import _native
+from . import _native, image
 from .dataset import (
     INFINITE,
     UNKNOWN,
@@ -32,6 +32,7 @@ from .errors import (
     SampleError,
     StateError,
 )
+from .files import FolderIndex, from_paths, image_folder, list_files, list_images, read_file
 from .loader import Batch, Ledger, Loader, Plan
 from .randomness import rng
 from .sequence import Sequence, from_sequence
@@ -52,11 +53,12 @@ from .strategy import (
 __version__: str = _native.version
 __all__ = [
     "INFINITE", "UNKNOWN", "Batch", "CancelledError", "ConfigError", "Counted", "Dataset", "Error",
-    "Feed", "Field", "InternalError", "IoError", "Ledger", "Loader", "MirroredStrategy",
+    "Feed", "Field", "FolderIndex", "InternalError", "IoError", "Ledger", "Loader", "MirroredStrategy",
     "OneDeviceStrategy", "PerReplica", "Plan", "Replica", "ResourceError", "SampleError",
     "Sequence", "StateError", "Step", "Strategy", "cast", "from_generator", "from_index",
-    "from_sequence", "from_tensor_slices", "from_tensors", "get_strategy", "range",
-    "replica_context", "rng", "zip",
+    "from_paths", "from_sequence", "from_tensor_slices", "from_tensors", "get_strategy", "image",
+    "image_folder", "list_files", "list_images", "range", "read_file", "replica_context", "rng",
+    "zip",
 ]
 
 # Threads of the engine call Python functions: they must be done before the interpreter is.

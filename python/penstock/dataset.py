@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from . import _native
 from .errors import ConfigError
 from .functions import check_callable, map_arguments, name_of, parameters_of
+from .image import Chain
 from .spec import Spec
 
 INFINITE = -1
@@ -30,7 +31,7 @@ class Dataset:
 
     # Sample to sample
 
-    def map(self, fn: Callable[..., Any] | _native.OpCall, *, name: str = "", seed: int = 0,
+    def map(self, fn: Callable[..., Any] | _native.OpCall | Chain, *, name: str = "", seed: int = 0,
             spec: Spec = None, random: bool | None = None, row_wise: bool = False) -> Dataset:
         """`fn(sample)` for every sample, or an op; after `batch`, for every whole batch.
 
@@ -39,6 +40,8 @@ class Dataset:
         with `random=True`. After `batch`, `row_wise=True` promises that each row depends on itself
         alone: the function then sees one row at a time.
         """
+        if isinstance(fn, Chain):
+            fn = fn._native.op()
         if isinstance(fn, _native.OpCall):
             return Dataset(self._native.map_op(fn))
         known = map_arguments("map", fn, self._native, name=name, seed=seed, random=random)

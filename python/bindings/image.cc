@@ -1,0 +1,105 @@
+// Images: folders, files, and chains of image ops by word.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "areas.h"
+#include "base/json.h"
+#include "base/printable.h"
+#include "op/image_step.h"
+#include "penstock/image.h"
+
+namespace nb = nanobind;
+
+namespace penstock::python {
+namespace {
+
+FollowLinks links_of(const std::string& word) {
+  if (word == "never") return FollowLinks::never;
+  if (word == "inside") return FollowLinks::inside;
+  if (word == "anywhere") return FollowLinks::anywhere;
+  throw ConfigError(
+      "image_folder: follow_links must be \"never\", \"inside\" or \"anywhere\", got \"" + word +
+      "\"");
+}
+
+FolderIndex list_folder(const std::string& root, const std::vector<std::string>& extensions,
+                        const std::string& links, bool labels, const std::string& index) {
+  const FolderOptions options{
+      .extensions = extensions, .follow_links = links_of(links), .labels = labels, .index = index};
+  const nb::gil_scoped_release release;
+  return index.empty() ? list_images(root, options) : FolderIndex::load(index, root);
+}
+
+/// (word, about, [(parameter, default as JSON or None, about)]) of every step.
+nb::list steps() {
+  nb::list all;
+  for (const StepKind& kind : image_steps()) {
+    nb::list parameters;
+    for (const StepParameter& parameter : kind.parameters) {
+      const std::string fallback = parameter.fallback.dump();
+      parameters.append(nb::make_tuple(
+          parameter.name,
+          parameter.fallback.is_null() ? nb::none() : nb::object(nb::str(fallback.c_str())),
+          parameter.about));
+    }
+    all.append(nb::make_tuple(kind.word, kind.about, parameters));
+  }
+  return all;
+}
+
+image::MixOptions mix_options(double alpha, double chance, std::uint64_t seed,
+                              const std::string& image, const std::string& label) {
+  return {alpha, chance, seed, image, label};
+}
+
+}  // namespace
+
+void bind_image(nb::module_& module) {
+  nb::class_<FolderIndex>(module, "FolderIndex")
+      .def("save", &FolderIndex::save, nb::call_guard<nb::gil_scoped_release>())
+      .def("check", &FolderIndex::check, nb::call_guard<nb::gil_scoped_release>())
+      .def("files", &FolderIndex::files)
+      .def("bytes", &FolderIndex::bytes)
+      .def("name",
+           [](const FolderIndex& self, std::uint64_t file) { return printable(self.name(file)); })
+      .def("class_names",
+           [](const FolderIndex& self) {
+             std::vector<std::string> names;
+             for (const std::string& name : self.class_names()) names.push_back(printable(name));
+             return names;
+           })
+      .def("class_files", &FolderIndex::class_files)
+      .def("left_out_text", &FolderIndex::left_out_text);
+  module.def("list_folder", list_folder);
+  module.def("image_folder", [](const FolderIndex& index, bool with_path) {
+    return Dataset::image_folder(index, with_path);
+  });
+  module.def("from_paths", &Dataset::from_paths, nb::call_guard<nb::gil_scoped_release>());
+  module.def(
+      "list_files",
+      [](const std::string& pattern, bool hidden) {
+        return Dataset::list_files(pattern, {.hidden = hidden});
+      },
+      nb::call_guard<nb::gil_scoped_release>());
+  module.def("read_file", [](const std::string& path) { return read_file(path); });
+
+  nb::class_<image::Chain>(module, "Chain")
+      .def("step", &image::Chain::step)
+      .def("seed", &image::Chain::seed)
+      .def("op", [](const image::Chain& self) { return static_cast<OpCall>(self); });
+  module.def("image_of", &image::of);
+  module.def("image_steps", steps);
+  module.def("one_hot", &image::one_hot);
+  module.def("mixup", [](double alpha, double chance, std::uint64_t seed, const std::string& image,
+                         const std::string& label) {
+    return image::mixup(mix_options(alpha, chance, seed, image, label));
+  });
+  module.def("cutmix", [](double alpha, double chance, std::uint64_t seed, const std::string& image,
+                          const std::string& label) {
+    return image::cutmix(mix_options(alpha, chance, seed, image, label));
+  });
+}
+
+}  // namespace penstock::python
