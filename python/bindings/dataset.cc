@@ -14,6 +14,7 @@
 #include "generators.h"
 #include "sequences.h"
 #include "tails.h"
+#include "texts.h"
 #include "values.h"
 
 namespace penstock::python {
@@ -148,6 +149,7 @@ void bind_sources(nb::module_& module) {
   module.def(
       "from_tensor_slices",
       [](nb::handle value, const std::string& name) {
+        if (has_texts(value)) return text_slices(value, name);
         return Dataset::from_tensor_slices(sample_of(value), {name, {}});
       },
       nb::arg("value").none(), nb::arg("name"));

@@ -247,7 +247,10 @@ def from_tensors(sample: Any, *, name: str = "") -> Dataset:
 
 
 def from_tensor_slices(arrays: Any, *, name: str = "") -> Dataset:
-    """The rows of arrays, which are read in place: do not change them while a loader runs."""
+    """The rows of arrays, which are read in place: do not change them while a loader runs.
+
+    A list or an array of str, or of bytes, gives one of them a sample.
+    """
     return Dataset(_native.from_tensor_slices(arrays, name))
 
 

@@ -183,6 +183,29 @@ def test_text_and_bytes_travel():
     assert [len(raw) for raw in batch["raw"]] == [1, 2, 3]
 
 
+def test_lists_of_text_have_slices():
+    names = ["a.png", "bé.png", "c.png"]
+    dataset = ps.from_tensor_slices({"file": names, "label": np.arange(3),
+                                     "raw": [b"1", b"22", b""]})
+    assert dataset.element_spec["file"] == ps.Field("str")
+    assert dataset.sample(1) == {"file": "bé.png", "label": 1, "raw": b"22"}
+    batch = next(iter(ps.Loader(dataset.batch(3))))
+    assert batch["file"] == names and batch["raw"] == [b"1", b"22", b""]
+    assert [str(x) for x in ps.from_tensor_slices(np.array(names))] == names
+    assert list(ps.from_tensor_slices(names).map(len)) == [5, 6, 5]
+    with pytest.raises(ps.ConfigError, match="rows"):
+        ps.from_tensor_slices((names, np.arange(4)))
+    with pytest.raises(ps.ConfigError, match="str only"):
+        ps.from_tensor_slices(["a", b"b"])
+
+
+def test_other_text_is_other_data():
+    state = ps.Loader(ps.from_tensor_slices(["a", "b"]).batch(1)).state_dict()
+    ps.Loader(ps.from_tensor_slices(["a", "b"]).batch(1)).load_state_dict(state)
+    with pytest.raises(ps.StateError):
+        ps.Loader(ps.from_tensor_slices(["a", "c"]).batch(1)).load_state_dict(state)
+
+
 def test_iterating_a_dataset_gives_samples_and_reshuffles():
     dataset = ps.range(50).shuffle(seed=2)
     first, second = values(dataset), values(dataset)
