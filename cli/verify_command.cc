@@ -57,8 +57,8 @@ std::string extension_of(const std::string& name) {
 
 std::string odd_of(const ImageInfo& info, const std::string& name) {
   std::vector<std::string> found;
-  if (std::ranges::find(extensions_of(info.format), extension_of(name)) ==
-      extensions_of(info.format).end())
+  const std::vector<std::string> usual = extensions_of(info.format);
+  if (std::ranges::find(usual, extension_of(name)) == usual.end())
     found.push_back(fmt::format("is {} by its content", image_format_name(info.format)));
   if (info.cmyk) found.emplace_back("CMYK");
   if (info.channels != 3) found.push_back(fmt::format("{} channel(s)", info.channels));

@@ -155,7 +155,7 @@ TEST_F(FetchTest, MoreReadsAreOnTheirWayThanThereAreWorkers) {
   far_.hang_all();
   Thread consumer("consumer",
                   [&] { EXPECT_EQ(rows_of(far).size(), static_cast<std::size_t>(kFiles)); });
-  far_.wait_for_inside(20);
+  far_.wait_for_inside(3);
   far_.let_go();
 }
 

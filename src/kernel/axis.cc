@@ -64,16 +64,17 @@ Taps taps_of(const AxisRequest& request, double scale, double stretch, std::int6
   return {first, end, centre};
 }
 
-/// Rounds weights so that their sum is exactly one.
+/// Rounds where the weights so far end, not each weight: none is off by more than one unit, and
+/// their sum is exactly one.
 void to_fixed(const float* real, std::size_t taps, std::int16_t* fixed) {
-  std::int32_t left = static_cast<std::int32_t>(kOne);
-  std::size_t largest = 0;
+  double end = 0;
+  long before = 0;
   for (std::size_t k = 0; k < taps; ++k) {
-    fixed[k] = static_cast<std::int16_t>(std::lround(static_cast<double>(real[k]) * kOne));
-    left -= fixed[k];
-    if (fixed[k] > fixed[largest]) largest = k;
+    end += static_cast<double>(real[k]) * kOne;
+    const long rounded = std::lround(end);
+    fixed[k] = static_cast<std::int16_t>(rounded - before);
+    before = rounded;
   }
-  fixed[largest] = static_cast<std::int16_t>(fixed[largest] + left);
 }
 
 }  // namespace

@@ -230,8 +230,8 @@ class ImageChain final : public Op {
 
 std::shared_ptr<const Op> make_image_chain(const Json& arguments) {
   std::vector<Step> steps;
-  const Json list = arguments.value("steps", Json::array());
-  if (!list.is_array()) throw ConfigError("image: steps must be a list");
+  const Json list = arguments.value("steps", Json());
+  if (!list.is_array()) throw ConfigError("image: its steps must be a list");
   for (const Json& step : list) {
     if (!step.is_array() || step.size() != 2 || !step[0].is_string())
       throw ConfigError("image: a step is a word and its arguments");

@@ -36,13 +36,16 @@ const float* row_of(const Column& column, std::size_t row) {
 }  // namespace
 
 MixingOp::MixingOp(std::string word, const Json& arguments)
-    : word_(std::move(word)),
-      arguments_(arguments),
-      alpha_(arguments.at("alpha").get<double>()),
-      chance_(arguments.at("chance").get<double>()),
-      seed_(arguments.at("seed").get<std::uint64_t>()),
-      image_(arguments.at("image").get<std::string>()),
-      label_(arguments.at("label").get<std::string>()) {
+    : word_(std::move(word)), arguments_(arguments) {
+  try {
+    alpha_ = arguments.at("alpha").get<double>();
+    chance_ = arguments.at("chance").get<double>();
+    seed_ = arguments.at("seed").get<std::uint64_t>();
+    image_ = arguments.at("image").get<std::string>();
+    label_ = arguments.at("label").get<std::string>();
+  } catch (const Json::exception& error) {
+    throw ConfigError(fmt::format("{}: {}", word_, error.what()));
+  }
   if (!(alpha_ > 0) || alpha_ > 1e6)
     throw ConfigError(fmt::format("{}: alpha must be positive, got {}", word_, alpha_));
   if (!(chance_ > 0) || chance_ > 1)

@@ -39,9 +39,9 @@ class MixingOp : public Op {
 
   std::string word_;
   Json arguments_;
-  double alpha_;
-  double chance_;
-  std::uint64_t seed_;
+  double alpha_ = 1;
+  double chance_ = 1;
+  std::uint64_t seed_ = 0;
   std::string image_;
   std::string label_;
 };

@@ -81,7 +81,9 @@ TEST(MixingTest, MixupMixesImagesAndLabelsByTheSameShare) {
       // image = own * i + (1 - own) * partner, and the partner is a whole number of another class
       const float partner =
           (rows[i].image[0] - own * static_cast<float>(i)) / std::max(1e-6F, 1 - own);
-      if (own < 0.99F) EXPECT_NEAR(partner, std::round(partner), 1e-2F);
+      if (own < 0.99F) {
+        EXPECT_NEAR(partner, std::round(partner), 1e-2F);
+      }
     }
   }
   EXPECT_TRUE(mixed);

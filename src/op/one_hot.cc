@@ -90,8 +90,12 @@ class OneHot final : public Op {
 }  // namespace
 
 std::shared_ptr<const Op> make_one_hot(const Json& arguments) {
-  return std::make_shared<OneHot>(arguments.at("classes").get<std::int64_t>(),
-                                  arguments.at("field").get<std::string>());
+  try {
+    return std::make_shared<OneHot>(arguments.at("classes").get<std::int64_t>(),
+                                    arguments.at("field").get<std::string>());
+  } catch (const Json::exception& error) {
+    throw ConfigError(fmt::format("one_hot: {}", error.what()));
+  }
 }
 
 OpCall image::one_hot(std::int64_t classes, std::string field) {

@@ -77,7 +77,7 @@ TEST(Scenario, a003_full_pipeline) {
           .batch(8);
   MirroredStrategy strategy(devices(3));
   Feed feed = strategy.distribute(train);
-  EXPECT_EQ(feed.plan().steps(), 3U);
+  EXPECT_EQ(feed.plan().steps().count(), 3U);
   double weight = 0;
   double bias = 0;
   for (int epoch = 0; epoch < 60; ++epoch)
