@@ -124,7 +124,7 @@ std::string limit_of(const Result& result) {
   const double busy = spent.cpu / std::max(1e-9, spent.wall * result.threads);
   const double rest = std::max(0.0, spent.cpu - spent.image - spent.read);
   if (busy < 0.7)
-    return spent.read > 0.3 * spent.wall
+    return spent.read > spent.image
                ? fmt::format("reading: {} threads are busy {:.0f} % of the time", result.threads,
                              100 * busy)
                : fmt::format(

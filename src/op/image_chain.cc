@@ -196,9 +196,11 @@ class ImageChain final : public Op {
     Picture& picture = *opened;
     std::uint64_t drawn = 0;
     if (random_) drawn = (*context.rng)(row)();
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
-      Rng rng(drawn, i);  // each step has numbers of its own
-      if (auto done = steps_[i].step->apply(picture, rng); !done) return done;
+    std::uint64_t ordinal = 0;  // each random step has numbers of its own
+    for (const Step& each : steps_) {
+      Rng rng(drawn, ordinal);
+      if (each.step->random()) ++ordinal;
+      if (auto done = each.step->apply(picture, rng); !done) return done;
     }
     const Column& to = out.columns[index];
     const std::size_t size =
