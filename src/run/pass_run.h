@@ -48,7 +48,8 @@ struct RunSettings {
   std::uint64_t lookahead_steps = 0;
   Nanoseconds stall_after = std::chrono::seconds(30);  // a wait this long is reported
   bool stall_is_error = false;
-  Ledger* ledger = nullptr;  // where skipped samples go; null: failures are raised
+  Ledger* ledger = nullptr;     // where skipped samples go; null: failures are raised
+  bool no_empty_share = false;  // a share that has no row left keeps one, as an empty one
   MoldFacts mold;
   Clock* clock = nullptr;
 };
@@ -134,6 +135,7 @@ class PassRun final : public Work {
   // Sequences
   void await_answer(Flying& flying, std::uint64_t step);
   Result<void> compute_asked(Flying& flying);
+  [[nodiscard]] Failure too_few_rows(const Flying& flying, std::size_t rows) const;
   Result<void> ask(const Place& place, std::uint64_t step, SequenceBatch& batch);
   std::shared_ptr<const BatchLayout> layout_for(std::size_t rows);
 
