@@ -8,6 +8,9 @@ PACKAGES := g++ cmake ninja-build ccache mold python3 python3-venv python3-dev l
             libgtest-dev libgmock-dev libcli11-dev clang-19 clang-tidy-19 clang-format-19 \
             libclang-rt-19-dev pkg-config libjpeg62-turbo-dev libpng-dev libdeflate-dev \
             libwebp-dev libhwy-dev
+# Nothing below is one of several processes, whatever started it.
+unexport RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TF_CONFIG SLURM_STEP_ID OMPI_COMM_WORLD_RANK \
+         OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK JOB_COMPLETION_INDEX
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
 help:  ## this menu

@@ -28,6 +28,9 @@ struct PlanCommand {
   std::uint32_t replicas = 1;
   std::string tail = "short";
   std::uint64_t seed = 0;
+  std::uint64_t steps_per_epoch = 0;  // 0: an epoch is one pass
+  bool restart = false;
+  bool short_epoch = false;
   bool json = false;
   bool check = false;
 };
@@ -38,7 +41,11 @@ Plan plan_of(const PlanCommand& options, Tail tail) {
                               : Dataset::range(static_cast<std::int64_t>(options.samples));
   const Dataset dataset =
       samples.shuffle({.seed = options.seed}).batch(static_cast<std::int64_t>(options.batch));
-  return Plan(dataset, {.shares = {options.replicas, 0, options.replicas}, .tail = tail});
+  std::optional<EpochSteps> epochs;
+  if (options.steps_per_epoch > 0)
+    epochs = {options.steps_per_epoch, options.restart, options.short_epoch};
+  return Plan(dataset,
+              {.shares = {options.replicas, 0, options.replicas}, .tail = tail, .epochs = epochs});
 }
 
 /// Why tail=strict would refuse these numbers, or nothing.
@@ -121,6 +128,10 @@ Json as_json(const Plan& plan, const PlanCommand& options) {
                {"last_cut", cut(steps - 1)},
                {"batch_bytes", plan.batch_bytes().value_or(0)},
                {"digests", {{"order", plan.digests().order}, {"values", plan.digests().values}}}};
+  if (options.steps_per_epoch > 0)
+    json["epoch"] = {{"asked", options.steps_per_epoch},
+                     {"steps", std::min(options.steps_per_epoch, steps)},
+                     {"restart", options.restart}};
   const auto refused = refused_if_strict(options);
   json["refused_if_strict"] = refused ? Json(*refused) : Json();
   if (options.folder) add_folder(*options.folder, json);
@@ -211,6 +222,12 @@ void add_plan(CLI::App& app, int& code) {
   verb->add_option("--seed", options.seed, "of the order")
       ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()))
       ->capture_default_str();
+  auto* const epoch = verb->add_option("--steps-per-epoch", options.steps_per_epoch,
+                                       "steps of an epoch, not a pass")
+                          ->check(whole_number(1, kSamplesMax));
+  verb->add_flag("--restart", options.restart, "each epoch starts a new pass")->needs(epoch);
+  verb->add_flag("--short-epoch", options.short_epoch, "a pass with fewer steps is an epoch")
+      ->needs(epoch);
   verb->add_flag("--json", options.json, "as JSON");
   verb->add_flag("--check", options.check,
                  "walk through the pass and prove that every sample comes once");

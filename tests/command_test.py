@@ -102,6 +102,16 @@ class PlanInWords(unittest.TestCase):
                       "tail strict would refuse it: batch(16, tail=strict)"):
             self.assertIn(words, text)
 
+    def test_epochs_of_steps_are_told_beside_passes(self) -> None:
+        for more, words in ((("5",), "a pass is 1 epoch and 2 steps of the next"),
+                            (("5", "--restart"), "the first 5 of the 7 steps"),
+                            (("9", "--short-epoch"), "7 steps, where 9 were asked for")):
+            done = plan(103, 16, 5, "--steps-per-epoch", *more)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(words, done.stdout)
+        said = json.loads(plan(103, 16, 5, "--steps-per-epoch", "5", "--json").stdout)
+        self.assertEqual(said["epoch"], {"asked": 5, "steps": 5, "restart": False})
+
     def test_the_check_names_what_is_dropped(self) -> None:
         done = plan(10, 4, 2, "--tail", "drop", "--check")
         self.assertRegex(done.stdout, r"it holds: 2 steps.* 8 samples(.|\n)*2 dropped: \d, \d\n")
@@ -129,6 +139,11 @@ class Refused(unittest.TestCase):
         self.assert_refused(plan(103, 16, 4, "--tail", "strict"), "the last step has 7 samples")
         self.assert_refused(plan(96, 16, 5, "--tail", "strict", "--json"), "R = 5 shares")
         self.assert_refused(plan(96, 16, 32, "--tail", "strict", "--check"), "without samples")
+
+    def test_epochs_longer_than_a_pass(self) -> None:
+        self.assert_refused(plan(103, 16, 5, "--steps-per-epoch", "9"), "the data has 7 steps")
+        self.assert_refused(plan(103, 16, 5, "--restart"), "--steps-per-epoch")
+        self.assert_refused(plan(103, 16, 5, "--steps-per-epoch", "0"), 'got "0"')
 
     def test_numbers_that_are_none(self) -> None:
         for value in ("-5", "ten", "1.5", "", "5x", "99999999999999999999", "0x10"):

@@ -6,34 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "plan/number_streams.h"
 #include "tests/pipelines.h"
 
 namespace penstock::testing {
-
-/// 0, 1, .. from a generator that is pulled again from its start.
-inline Dataset generated(std::int64_t count) {
-  return Dataset::from_generator([count] {
-    return [i = std::int64_t{0}, count]() mutable -> std::optional<std::int64_t> {
-      if (i == count) return std::nullopt;
-      return i++;
-    };
-  });
-}
-
-/// The same from one that says where it is, in bytes that are no text.
-struct Counter {
-  std::int64_t count = 0;
-  std::int64_t next = 0;
-  std::optional<std::int64_t> operator()() {
-    if (next == count) return std::nullopt;
-    return next++;
-  }
-  [[nodiscard]] std::string save() const { return "\xff" + std::to_string(next); }
-  void restore(const std::string& text) { next = std::stoll(text.substr(1)); }
-};
-inline Dataset counted(std::int64_t count) {
-  return Dataset::from_generator([count] { return Counter{count}; });
-}
 
 /// Samples whose fields only running shows.
 inline Dataset told(std::int64_t count) {

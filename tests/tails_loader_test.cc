@@ -91,7 +91,7 @@ TEST(TailsLoaderTest, BatchesOfEveryPolicyAreWholeAndWeighTheirSamplesAlike) {
               fmt::format("N = {}, G = {}, R = {}, {}", count, size, shares, tail_name(tail)));
           if (tail == Tail::strict && (count % size != 0 || size % shares != 0)) continue;
           Loader loader(squares(count).shuffle({.seed = 3}).batch(size),
-                        {.shares = {shares, 0, shares}, .tail = tail, .threads = 2});
+                        {.shares = {{shares, 0, shares}}, .tail = tail, .threads = 2});
           const std::uint64_t slots =
               tail == Tail::pad ? (static_cast<std::uint64_t>(size) + shares - 1) / shares : 0;
           std::map<std::uint64_t, std::uint64_t> seen;
@@ -147,7 +147,7 @@ TEST(TailsLoaderTest, SkippedRowsOfAPaddedShareAreEmptiedInTheirPlace) {
   };
   for (const unsigned threads : {0U, 2U}) {
     Loader loader(Dataset::range(10).map(refuse_three).batch(8, {.tail = Tail::pad}),
-                  {.shares = {2, 0, 2}, .threads = threads, .on_error = OnError::skip});
+                  {.shares = {{2, 0, 2}}, .threads = threads, .on_error = OnError::skip});
     const Step first = *loader.next_step();
     EXPECT_THAT(first[0].sample_id(), ElementsAre(0, 1, 2, kNone));
     EXPECT_THAT(first[0].valid(), ElementsAre(1, 1, 1, 0));
@@ -304,7 +304,7 @@ TEST(TailsLoaderTest, AFailureAfterTheEndOfTheOrderNamesItsRow) {
 TEST(TailsLoaderTest, PaddedSharesOfUnknownSpecAreFilledLikeOthers) {
   const auto same = [](const Sample& sample) { return sample; };
   Loader loader(Dataset::range(9).map(same).batch(8, {.tail = Tail::pad}),
-                {.shares = {4, 0, 4}, .threads = 2});
+                {.shares = {{4, 0, 4}}, .threads = 2});
   (void)loader.next_step();
   const Step last = *loader.next_step();
   EXPECT_THAT(last[0].values<std::int64_t>(), ElementsAre(8, 0));

@@ -1,11 +1,6 @@
 // One measurement of the engine in one process: engine_bench WORKLOAD THREADS. Prints one JSON line
 // with the steady rate (first batch to last of one epoch). bench/engine/run.py compares them.
-#include <fmt/core.h>
 #include <chrono>
-#include <cstdlib>
-#include <functional>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "base/thread.h"
@@ -81,17 +76,10 @@ Measured permutation(unsigned) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::map<std::string, std::function<Measured(unsigned)>> workloads{
-      {"tiny", tiny},
-      {"rows", rows},
-      {"overhead", overhead},
-      {"bare", bare_spins},
-      {"permutation", permutation}};
-  if (argc != 3 || !workloads.contains(argv[1])) {
-    fmt::print(stderr, "usage: engine_bench tiny|rows|overhead|bare|permutation THREADS\n");
-    return 2;
-  }
-  const Measured result = workloads.at(argv[1])(static_cast<unsigned>(std::atoi(argv[2])));
-  fmt::print("{{\"items\": {}, \"seconds\": {:.6f}, \"first_batch_s\": {:.6f}, \"check\": {}}}\n",
-             result.items, result.seconds, result.first_batch, result.check);
+  const bench::Workloads workloads{{"tiny", tiny},
+                                   {"rows", rows},
+                                   {"overhead", overhead},
+                                   {"bare", bare_spins},
+                                   {"permutation", permutation}};
+  return bench::run_one_of(workloads, argc, argv);
 }

@@ -1,10 +1,16 @@
 #pragma once
-// One epoch of a dataset, timed from its first batch to its last.
+// One epoch of a dataset, timed from its first batch to its last, and programs that time one of
+// several.
 
+#include <fmt/core.h>
 #include <penstock/penstock.h>
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
 
 namespace bench {
 
@@ -54,6 +60,22 @@ inline void spin(std::chrono::microseconds duration) {
   const auto end = Clock::now() + duration;
   while (Clock::now() < end) {
   }
+}
+
+using Workloads = std::map<std::string, std::function<Measured(unsigned threads)>>;
+
+/// `PROGRAM WORKLOAD THREADS`: runs one and prints what was measured, as JSON.
+inline int run_one_of(const Workloads& workloads, int argc, char** argv) {
+  if (argc != 3 || !workloads.contains(argv[1])) {
+    fmt::print(stderr, "usage: {} WORKLOAD THREADS; workloads:", argv[0]);
+    for (const auto& [name, run] : workloads) fmt::print(stderr, " {}", name);
+    fmt::print(stderr, "\n");
+    return 2;
+  }
+  const Measured result = workloads.at(argv[1])(static_cast<unsigned>(std::atoi(argv[2])));
+  fmt::print("{{\"items\": {}, \"seconds\": {:.6f}, \"first_batch_s\": {:.6f}, \"check\": {}}}\n",
+             result.items, result.seconds, result.first_batch, result.check);
+  return 0;
 }
 
 }  // namespace bench

@@ -1,12 +1,6 @@
 // One measurement of streams, of the skip policy or of replicas, in one process: stream_bench
 // WORKLOAD THREADS. Prints one JSON line; bench/engine/run.py compares them.
-#include <fmt/core.h>
-
-#include <cstdlib>
-#include <functional>
-#include <map>
 #include <stdexcept>
-#include <string>
 
 #include "bench/engine/measure.h"
 
@@ -124,7 +118,7 @@ Measured cutting(unsigned) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::map<std::string, std::function<Measured(unsigned)>> workloads{
+  const bench::Workloads workloads{
       {"stream", stream},
       {"interleave16", [](unsigned threads) { return interleaved(threads, 16); }},
       {"interleave1", [](unsigned threads) { return interleaved(threads, 1); }},
@@ -134,13 +128,5 @@ int main(int argc, char** argv) {
       {"shares1", [](unsigned threads) { return shares(threads, 1); }},
       {"replay", replay},
       {"cutting", cutting}};
-  if (argc != 3 || !workloads.contains(argv[1])) {
-    fmt::print(stderr, "usage: stream_bench WORKLOAD THREADS; workloads:");
-    for (const auto& [name, run] : workloads) fmt::print(stderr, " {}", name);
-    fmt::print(stderr, "\n");
-    return 2;
-  }
-  const Measured result = workloads.at(argv[1])(static_cast<unsigned>(std::atoi(argv[2])));
-  fmt::print("{{\"items\": {}, \"seconds\": {:.6f}, \"first_batch_s\": {:.6f}, \"check\": {}}}\n",
-             result.items, result.seconds, result.first_batch, result.check);
+  return bench::run_one_of(workloads, argc, argv);
 }

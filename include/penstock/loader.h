@@ -61,9 +61,19 @@ class Ledger {
   std::vector<LedgerEntry> entries_;
 };
 
+/// What becomes of a share that has no sample in some step.
+enum class Empty : std::uint8_t {
+  refuse,   // a plan with one is a ConfigError, for loops that cannot leave out a step; where all
+            // rows of a share are skipped, one stays, as an empty one
+  deliver,  // it comes as a batch of 0 rows
+};
+
 struct LoaderOptions {
-  Shares shares = {};
-  std::optional<Tail> tail = {};                      // where batch() named none
+  /// Which part of each step is served here. By default this process's, one share for each process
+  /// that its launcher started: torchrun, TF_CONFIG, srun, Open MPI or a Kubernetes Job.
+  std::optional<Shares> shares = {};
+  std::optional<Tail> tail = {};    // where batch() named none
+  std::optional<Empty> empty = {};  // default: refuse where a launcher set the shares, else deliver
   std::optional<unsigned> threads = {};               // at most so many of the pool's; 0 = inline
   std::optional<std::uint64_t> lookahead_bytes = {};  // for batches that wait
   OnError on_error = OnError::raise;
@@ -122,7 +132,10 @@ class Iterator {
 
 class Loader {
  public:
+  /// Throws ConfigError where the plan would not work, or the launcher's variables are wrong.
   explicit Loader(const Dataset& dataset, const LoaderOptions& options = {});
+  /// Runs `plan`, which has the shares and the tail: leave them out of `options`.
+  explicit Loader(const Plan& plan, const LoaderOptions& options = {});
   Loader(Loader&&) noexcept;
   Loader& operator=(Loader&&) noexcept;
   ~Loader();

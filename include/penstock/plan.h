@@ -22,10 +22,20 @@ struct Shares {
   std::uint32_t count = 1;
 };
 
+/// Epochs that are counted in steps. Below a pass the next epoch goes on where this one ended;
+/// above a pass the dataset needs repeat().
+struct EpochSteps {
+  std::uint64_t steps = 1;
+  bool restart = false;      // each epoch starts a new pass
+  bool short_epoch = false;  // data that ends before them ends the epoch
+};
+
 struct PlanOptions {
   Shares shares = {};
   std::optional<Tail> tail = {};                 // where batch() named none
   std::optional<std::uint64_t> drawn_seed = {};  // for Seed::random(); drawn when not given
+  std::optional<EpochSteps> epochs = {};         // none: an epoch is one pass
+  std::string world = {};                        // where `shares` comes from, for `explain`
 };
 
 /// What the tails cost each time through.

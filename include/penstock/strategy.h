@@ -346,10 +346,18 @@ class Scope {
   std::shared_ptr<ScopeEntry> entry_;
 };
 
+/// One of several processes.
+struct ProcessRank {
+  std::uint32_t rank = 0;
+  std::uint32_t size = 1;
+};
+
 struct StrategyOptions {
   /// Of the processes that train together, each with as many replicas; must outlive the strategy.
-  /// Alone by default.
   Coordinator* coordinator = nullptr;
+  /// Which of them this one is. By default what the coordinator says or, without one, what the
+  /// launcher says (torchrun, TF_CONFIG, srun, Open MPI, a Kubernetes Job).
+  std::optional<ProcessRank> process = {};
   /// A replica that is waited for this long is named in a report.
   std::chrono::milliseconds stall_after = std::chrono::seconds(30);
   Clock* clock = nullptr;  // for tests
@@ -467,7 +475,8 @@ class MirroredStrategy final : public Strategy {
 /// One device; everything runs in the calling thread.
 class OneDeviceStrategy final : public Strategy {
  public:
-  explicit OneDeviceStrategy(const std::string& device = "cpu:0");
+  explicit OneDeviceStrategy(const std::string& device = "cpu:0",
+                             const StrategyOptions& options = {});
 };
 
 }  // namespace penstock

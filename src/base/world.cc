@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/mutex.h"
 #include "penstock/error.h"
 
 namespace penstock {
 namespace {
 
+constexpr const char* kNoLauncher = "one process";
 constexpr const char* kRemedy =
     "let the launcher set all of them or none, or pass rank and size explicitly";
 
@@ -270,12 +272,47 @@ void set_data_rank(World& world, const WorldOptions& options) {
 
 }  // namespace
 
+namespace {
+
+class Seam {
+ public:
+  Environment exchange(Environment environment) {
+    Lock lock(mutex_);
+    return std::exchange(environment_, std::move(environment));
+  }
+  [[nodiscard]] Environment get() const {
+    Lock lock(mutex_);
+    return environment_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  Environment environment_ PENSTOCK_GUARDED_BY(mutex_);
+};
+
+Seam& seam() {
+  static Seam only;
+  return only;
+}
+
+}  // namespace
+
 Environment process_environment() {
+  if (Environment given = seam().get()) return given;
   return [](const std::string& name) -> std::optional<std::string> {
     const char* const value = name.empty() ? nullptr : std::getenv(name.c_str());
     if (value == nullptr) return std::nullopt;
     return std::string(value);
   };
+}
+
+Environment set_process_environment(Environment environment) {
+  return seam().exchange(std::move(environment));
+}
+
+std::string World::text() const {
+  if (source == kNoLauncher) return source;
+  return fmt::format("{} process{}, this is {} ({})", size, size == 1 ? "" : "es", rank, source);
 }
 
 World find_world(const WorldOptions& options, const Environment& environment) {
@@ -288,7 +325,7 @@ World find_world(const WorldOptions& options, const Environment& environment) {
   if (!world) {
     world.emplace();
     world->local_rank = 0;
-    world->source = "one process";
+    world->source = kNoLauncher;
   }
   set_data_rank(*world, options);
   return *world;

@@ -19,12 +19,17 @@ struct World {
   std::uint32_t data_size = 1;
   std::string source;  // who said so, for plans and errors
 
+  /// "3 processes, this is 1 (torchrun)"
+  [[nodiscard]] std::string text() const;
   bool operator==(const World&) const = default;
 };
 
 /// The value of an environment variable, or nothing. Tests hand in a table.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 Environment process_environment();
+/// What `process_environment` gives from now on, for tests; an empty one stands for the real
+/// variables. Returns the one before.
+Environment set_process_environment(Environment environment);
 
 struct WorldOptions {
   // The explicit argument: both or none

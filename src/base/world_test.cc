@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <map>
 
+#include "base/launch_table.h"
 #include "penstock/error.h"
 
 namespace penstock {
@@ -14,14 +14,10 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-using Table = std::map<std::string, std::string>;
+using Table = LaunchTable::Variables;
 
 Environment environment_of(const Table& table) {
-  return [table](const std::string& name) -> std::optional<std::string> {
-    const auto found = table.find(name);
-    if (found == table.end()) return std::nullopt;
-    return found->second;
-  };
+  return LaunchTable::environment_of(table);
 }
 
 std::string refusal(const Table& table, const WorldOptions& options = {}) {
@@ -212,11 +208,26 @@ TEST(WorldTest, AProcessGroupThatContradictsTorchrunIsAnError) {
   EXPECT_EQ(find_world(options, environment_of(same)).source, "torchrun");
 }
 
-TEST(WorldTest, TheProcessHasAnEnvironment) {
+TEST(WorldTest, TheProcessHasAnEnvironmentThatTestsReplace) {
+  const Environment before = set_process_environment({});
   setenv("PENSTOCK_WORLD_TEST", "7", 1);
+  EXPECT_EQ(process_environment()("PENSTOCK_WORLD_TEST"), "7");
+  {
+    const LaunchTable table({{"RANK", "1"}, {"WORLD_SIZE", "3"}});
+    EXPECT_EQ(process_environment()("PENSTOCK_WORLD_TEST"), std::nullopt);
+    EXPECT_EQ(find_world().rank, 1U);
+  }
   EXPECT_EQ(process_environment()("PENSTOCK_WORLD_TEST"), "7");
   unsetenv("PENSTOCK_WORLD_TEST");
   EXPECT_EQ(process_environment()("PENSTOCK_WORLD_TEST"), std::nullopt);
+  set_process_environment(before);
+}
+
+TEST(WorldTest, AWorldSaysWhoSaidSo) {
+  const auto text = [](const Table& table) { return find_world({}, environment_of(table)).text(); };
+  EXPECT_EQ(text({}), "one process");
+  EXPECT_EQ(text(LaunchTable::torchrun(1, 3)), "3 processes, this is 1 (torchrun)");
+  EXPECT_EQ(text(LaunchTable::torchrun(0, 1)), "1 process, this is 0 (torchrun)");
 }
 
 }  // namespace

@@ -13,8 +13,10 @@
 #include "base/report.h"
 #include "feed/once.h"
 #include "feed/one_batch.h"
+#include "feed/own_shares.h"
 #include "graph/tail.h"
 #include "order/cut.h"
+#include "plan/empty.h"
 #include "run/pass_run.h"
 
 namespace penstock {
@@ -151,6 +153,11 @@ class Iterator::Impl {
   /// True when the position counts samples and a state loads at any batch size.
   [[nodiscard]] bool counts_samples() const {
     return streamed() ? batch_size_is_free(*plan_.dataset().node()) : geometry_.elastic();
+  }
+
+  /// Of one share only there is nobody to wait for it.
+  [[nodiscard]] bool refuses_empty() const {
+    return options_.empty == Empty::refuse && plan_.shares().total > 1;
   }
 
   [[nodiscard]] bool pure_sequences() const {
@@ -315,6 +322,7 @@ void Iterator::Impl::start_run() {
   settings.while_waiting = options_.while_waiting;
   if (options_.on_error == OnError::skip) settings.ledger = &ledger_;
   settings.lookahead_steps = lookahead_steps_;
+  settings.no_empty_share = refuses_empty();
   settings.lookahead_bytes = options_.lookahead_bytes.value_or(ByteBudget::process().limit());
   if (options_.threads.value_or(1) > 0 && !PENSTOCK_OFF("run.ahead")) {
     if (!pool_) pool_ = Pool::shared();
@@ -444,6 +452,12 @@ void Iterator::Impl::restore(const State& state) {
         fmt::format("tail=strict, and batches of {} do not divide the {} samples that are left; "
                     "go on with a batch size that does, or with tail=short",
                     rest.batch, rest.count));
+  if (const std::uint64_t fewest = resumed.fewest();
+      refuses_empty() && fewest < plan_.shares().total)
+    refuse(
+        fmt::format("{} of {} shares have no sample in a step of {} of what is left; go on with "
+                    "another batch size, with tail=pad, or with empty=deliver",
+                    plan_.shares().total - fewest, plan_.shares().total, fewest));
   go_to(state.epoch, state.step, std::move(resumed));
 }
 
@@ -496,10 +510,17 @@ std::uint32_t Iterator::trace_run() const {
 }
 
 Loader::Loader(const Dataset& dataset, const LoaderOptions& options)
-    : own_(new Iterator(std::make_unique<Iterator::Impl>(
-          Plan(dataset.resolve(), {options.shares, options.tail, std::nullopt}), options,
-          std::make_shared<OneBatchWatch>()))) {
-  for (const std::string& warning : plan().data()->program.warnings) report(warning);
+    : Loader(plan_for(dataset, options), without_plan(options)) {}
+
+Loader::Loader(const Plan& plan, const LoaderOptions& options) {
+  if (options.shares || options.tail)
+    throw ConfigError(fmt::format("loader: {} was set beside a plan, which has its own",
+                                  options.shares ? "shares" : "tail"),
+                      {}, "leave it out, or make the plan with it");
+  if (options.empty == Empty::refuse) refuse_empty_shares(*plan.data());
+  own_.reset(new Iterator(
+      std::make_unique<Iterator::Impl>(plan, options, std::make_shared<OneBatchWatch>())));
+  for (const std::string& warning : plan.data()->program.warnings) report(warning);
 }
 Loader::Loader(Loader&&) noexcept = default;
 Loader& Loader::operator=(Loader&&) noexcept = default;

@@ -82,7 +82,7 @@ TEST(SequenceTest, UnevenBatchesAreCutForAnyNumberOfSharesAndEachIndexIsAskedOnc
       const auto sequence =
           std::make_shared<Numbers>(std::vector<std::int64_t>{3, 3, 4, 1, 3, 0, 2});
       Loader loader(Dataset::from_sequence(sequence, {.check = false}),
-                    {.shares = {shares, 0, shares}, .threads = threads});
+                    {.shares = {{shares, 0, shares}}, .threads = threads});
       EXPECT_EQ(loader.size(), 7U);
       std::vector<std::int64_t> all;
       std::uint64_t steps = 0;

@@ -351,7 +351,7 @@ TEST(StreamTest, AStateGoesOnWithAnotherBatchSizeAndOtherShares) {
   };
   const State state = state_after(Loader(dataset(4), {.threads = 2}), 3);
   EXPECT_EQ(state.position, 12U);
-  Loader other(dataset(5), {.shares = {2, 0, 2}, .threads = 1});
+  Loader other(dataset(5), {.shares = {{2, 0, 2}}, .threads = 1});
   other.restore(state);
   const auto step = other.next_step();
   EXPECT_EQ(step->at(0).values<std::int64_t>()[0], 19);
@@ -483,7 +483,7 @@ TEST(StreamTest, SharesTogetherHoldTheStep) {
   const Dataset dataset = generated(19).filter([](std::int64_t x) { return x != 4; }).batch(10);
   Values all;
   for (std::uint32_t share = 0; share < 4; ++share) {
-    Loader loader(dataset, {.shares = {4, share, 1}, .threads = 2});
+    Loader loader(dataset, {.shares = {{4, share, 1}}, .threads = 2});
     EXPECT_EQ(loader.next()->rows(), share < 2 ? 3U : 2U);
     const auto last = loader.next();
     EXPECT_EQ(last->rows(), 2U);

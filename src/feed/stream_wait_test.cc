@@ -19,11 +19,13 @@
 namespace penstock {
 namespace {
 
-using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+
+/// Longer than any number of steps of the clock before somebody looks at it.
+constexpr auto kAges = std::chrono::hours(100 * 365 * 24);
 
 /// A pool of so many threads, whatever the machine.
 class PoolOf {
@@ -73,7 +75,7 @@ std::string report_of(const Dataset& dataset, VirtualClock& clock, int steps_bef
       clock.advance(seconds(31));
       for (int i = 0; i < 100; ++i) yield_thread();
     }
-    clock.advance(hours(20));
+    clock.advance(kAges);
   });
   EXPECT_TRUE(loader.next());
   waker.join();
@@ -85,7 +87,7 @@ Dataset generated(VirtualClock& clock, std::int64_t slow) {
   return Dataset::from_generator(
       [&clock, slow] {
         return [&clock, slow, i = std::int64_t{0}]() mutable -> std::optional<std::int64_t> {
-          if (i == slow) clock.pause(hours(10));
+          if (i == slow) clock.pause(kAges);
           if (i == 40) return std::nullopt;
           return i++;
         };
@@ -96,7 +98,7 @@ Dataset generated(VirtualClock& clock, std::int64_t slow) {
 Dataset slow_map(const Dataset& in, VirtualClock& clock, std::int64_t slow) {
   return in.map(
       [&clock, slow](const Sample& sample) {
-        if (sample.tensor().item<std::int64_t>() == slow) clock.pause(hours(10));
+        if (sample.tensor().item<std::int64_t>() == slow) clock.pause(kAges);
         return sample;
       },
       {.name = "slow"});
@@ -145,7 +147,7 @@ TEST(StreamWaitTest, ABlockedPredicateBelowAGangIsNamed) {
       [&clock](const Sample& sample) {
         const auto x = sample.tensor().item<std::int64_t>();
         if (x == 13) {
-          clock.pause(hours(10));
+          clock.pause(kAges);
         } else if (x % 4 == 0) {
           clock.advance(milliseconds(1));  // costly, so that several threads share the rest
         }
@@ -163,7 +165,7 @@ TEST(StreamWaitTest, APartOfAFlatMapThatDoesNotCloseIsNamedByItsElement) {
   struct Closing {
     VirtualClock& clock;
     explicit Closing(VirtualClock& on) : clock(on) {}
-    ~Closing() { clock.pause(hours(10)); }
+    ~Closing() { clock.pause(kAges); }
   };
   const Dataset parts = Dataset::range(40).flat_map(
       [&clock](std::int64_t x) {
@@ -222,6 +224,57 @@ class Event {
   Condition changed_;
   bool happened_ PENSTOCK_GUARDED_BY(mutex_) = false;
 };
+
+TEST(StreamWaitTest, AReadThatDoesNotComeBackIsNamedByItsSourceAndSample) {
+  for (const bool stream : {true, false}) {
+    VirtualClock clock;
+    const Dataset files = Dataset::from_index(40,
+                                              [&clock](std::uint64_t i) {
+                                                if (i == 13) clock.pause(kAges);
+                                                return static_cast<std::int64_t>(i);
+                                              },
+                                              {.name = "disk"});
+    const auto all = [](std::int64_t) { return true; };
+    // What a filter looks at is made some rows ahead: which steps come before is not certain.
+    const Dataset steps = stream ? files.filter(all).batch(40) : files.batch(4);
+    const std::string text = report_of(steps, clock, stream ? 0 : 3);
+    EXPECT_THAT(text, HasSubstr(stream ? "epoch 0, step 0" : "epoch 0, step 3"));
+    EXPECT_THAT(text, HasSubstr("from_index(40, disk)"));
+    EXPECT_THAT(text, AnyOf(HasSubstr("element 13"), HasSubstr("sample 13")));
+  }
+}
+
+TEST(StreamWaitTest, ALoaderWhoseThreadsAreAllElsewhereSaysSo) {
+  const PoolOf one(1);
+  const Reports reports;
+  Event inside;
+  Event released;
+  Loader busy(Dataset::range(8)
+                  .map([&](std::int64_t x) {
+                    if (x == 0) inside.happen();
+                    if (x == 0) released.wait_for_ever();
+                    return x;
+                  })
+                  .batch(4),
+              {.threads = 1});
+  Thread consumer("consumer", [&] { EXPECT_TRUE(busy.next()); });
+  EXPECT_TRUE(inside.wait());
+  VirtualClock clock;
+  Loader starved(Dataset::range(8).batch(4).with_options({.name = "starved"}),
+                 {.threads = 1, .clock = &clock});
+  Thread waker("waker", [&] {
+    while (reports.count() == 0) {
+      clock.advance(seconds(31));
+      for (int i = 0; i < 100; ++i) yield_thread();
+    }
+    released.happen();
+  });
+  EXPECT_TRUE(starved.next());
+  waker.join();
+  consumer.join();
+  EXPECT_THAT(reports.first(), HasSubstr("dataset starved: no batch for"));
+  EXPECT_THAT(reports.first(), HasSubstr("no thread works on it: all are busy for other loaders"));
+}
 
 TEST(StreamWaitTest, WhatWasPulledIsDeliveredWhileTheGeneratorWaitsForMore) {
   for (unsigned threads = 1; threads <= 2; ++threads) {

@@ -89,6 +89,19 @@ Groups Geometry::rest_of_round() const {
   return groups(segments_.back(), part ? samples - segments_.back().position % samples : samples);
 }
 
+std::uint64_t Geometry::fewest() const {
+  PENSTOCK_CHECK(elastic());
+  const Segment& segment = segments_.back();
+  const std::uint64_t samples = single_->groups.count;
+  if (samples == 0 || single_->rounds == 0) return kEndless;
+  if (samples == kEndless) return groups(segment, samples).fewest();
+  const std::uint64_t round = segment.position / samples;
+  if (round >= single_->rounds) return kEndless;
+  const std::uint64_t rest = rest_of_round().fewest();
+  const bool last_round = single_->rounds != kEndless && round + 1 == single_->rounds;
+  return last_round ? rest : std::min(rest, groups(segment, samples).fewest());
+}
+
 std::uint64_t Geometry::position(std::uint64_t step) const {
   if (!elastic()) return step;
   if (step >= steps()) return span();

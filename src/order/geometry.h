@@ -38,6 +38,9 @@ class Geometry {
   /// Samples (or steps) of the pass, or kEndless.
   [[nodiscard]] std::uint64_t span() const;
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
+  /// `elastic()` only: samples of the smallest step from the last segment on, as `Groups::fewest`
+  /// counts.
+  [[nodiscard]] std::uint64_t fewest() const;
   /// Samples of the round in which the last segment begins, from its position on.
   [[nodiscard]] Groups rest_of_round() const;
 

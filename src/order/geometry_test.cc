@@ -120,6 +120,10 @@ void expect_walk(const Data& data, const Geometry& geometry) {
   const auto pieces = Walk(data, geometry.segments()).pieces();
   const bool endless = pieces.size() > kPrefix + 50;
   ASSERT_EQ(geometry.steps(), endless ? kEndless : pieces.size()) << words(data, geometry);
+  std::uint64_t fewest = kEndless;
+  for (std::uint64_t step = geometry.segments().back().step; step < pieces.size(); ++step)
+    fewest = std::min(fewest, pieces[step].count);
+  ASSERT_EQ(geometry.fewest(), fewest) << words(data, geometry);
   for (std::uint64_t step = 0; step < pieces.size(); ++step) {
     const Place place = geometry.step(kPass, step);
     ASSERT_EQ(place.leaf, 2U);

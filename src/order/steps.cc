@@ -53,6 +53,12 @@ std::uint64_t Groups::delivered() const {
   return count == kEndless || !filled ? count : steps() * batch;
 }
 
+std::uint64_t Groups::fewest(std::uint64_t among) const {
+  among = std::min(among, steps());
+  if (among == 0 || tail == TailRule::pad) return kEndless;
+  return among == kEndless ? batch : size(among - 1);
+}
+
 /// One level of the tree. A part answers for itself and asks its children for the rest.
 struct Steps::Part {
   enum class Kind : std::uint8_t { leaf, repeat, slice, shard, shuffle, concatenate };
@@ -258,39 +264,57 @@ std::uint64_t Steps::rows_before(std::uint64_t step) const {
   }
 }
 
-std::optional<std::uint32_t> Steps::short_leaf(std::uint64_t first, std::uint64_t last) const {
+template <typename Visit>
+void Steps::for_each_leaf(std::uint64_t first, std::uint64_t last, Visit visit) const {
   const Part& part = *part_;
   last = std::min(last, part.count);
-  if (first >= last) return std::nullopt;
+  if (first >= last) return;
   const auto end = [last](std::uint64_t moved) { return last == kEndless ? kEndless : moved; };
   switch (part.kind) {
     case Part::Kind::leaf:
-      if (part.groups.tail != TailRule::strict || part.groups.divides() || last < part.count)
-        return std::nullopt;
-      return part.leaf;
+      return visit(part, first, last);
     case Part::Kind::repeat: {
       const std::uint64_t each = part.inputs[0].count();
       const std::uint64_t before = each == kEndless ? 0 : first / each * each;
       const std::uint64_t until = end(last - before);
-      const auto found = part.inputs[0].short_leaf(first - before, std::min(until, each));
-      if (found || until <= each) return found;
-      return part.inputs[0].short_leaf(0, std::min(end(until - each), each));
+      part.inputs[0].for_each_leaf(first - before, std::min(until, each), visit);
+      if (until > each) part.inputs[0].for_each_leaf(0, std::min(end(until - each), each), visit);
+      return;
     }
     case Part::Kind::slice:
-      return part.inputs[0].short_leaf(part.first + first, end(part.first + last));
+      return part.inputs[0].for_each_leaf(part.first + first, end(part.first + last), visit);
     case Part::Kind::shard:
-      return part.inputs[0].short_leaf(part.first + first * part.stride,
-                                       end(part.first + (last - 1) * part.stride + 1));
+      return part.inputs[0].for_each_leaf(part.first + first * part.stride,
+                                          end(part.first + (last - 1) * part.stride + 1), visit);
     case Part::Kind::shuffle:  // which steps these are depends on the pass
-      return part.inputs[0].short_leaf(0, kEndless);
+      return part.inputs[0].for_each_leaf(0, kEndless, visit);
     case Part::Kind::concatenate: {
       const std::uint64_t left = part.inputs[0].count();
-      const auto found = part.inputs[0].short_leaf(first, std::min(last, left));
-      if (found || last <= left) return found;
-      return part.inputs[1].short_leaf(first - std::min(first, left), end(last - left));
+      part.inputs[0].for_each_leaf(first, std::min(last, left), visit);
+      if (last > left)
+        part.inputs[1].for_each_leaf(first - std::min(first, left), end(last - left), visit);
+      return;
     }
   }
-  throw InternalError("a kind of step node without an answer");
+}
+
+std::optional<std::uint32_t> Steps::short_leaf(std::uint64_t first, std::uint64_t last) const {
+  std::optional<std::uint32_t> found;
+  for_each_leaf(first, last, [&found](const Part& leaf, std::uint64_t, std::uint64_t until) {
+    const Groups& groups = leaf.groups;
+    if (!found && groups.tail == TailRule::strict && !groups.divides() && until == leaf.count)
+      found = leaf.leaf;
+  });
+  return found;
+}
+
+std::vector<Steps::SmallLeaf> Steps::leaves_below(std::uint64_t samples) const {
+  std::vector<SmallLeaf> small;
+  for_each_leaf(0, kEndless, [&](const Part& leaf, std::uint64_t, std::uint64_t until) {
+    const std::uint64_t fewest = leaf.groups.fewest(until);
+    if (fewest < samples) small.push_back({leaf.leaf, fewest});
+  });
+  return small;
 }
 
 std::optional<Steps::Single> Steps::single() const {

@@ -43,6 +43,9 @@ struct Groups {
   [[nodiscard]] std::uint64_t padded_to() const { return tail == TailRule::pad ? batch : 0; }
   /// True when every step holds `batch` samples.
   [[nodiscard]] bool divides() const { return count == kEndless || count % batch == 0; }
+  /// Samples of the smallest of the first `among` steps, which is the last of them; kEndless where
+  /// there is none, or where each is padded: every share of it then has rows.
+  [[nodiscard]] std::uint64_t fewest(std::uint64_t among = kEndless) const;
 };
 
 /// Which time through the data: the pass, and the round of the repeats above, combined. A wrap
@@ -118,6 +121,14 @@ class Steps {
   [[nodiscard]] std::optional<std::uint32_t> short_leaf(std::uint64_t first,
                                                         std::uint64_t last) const;
 
+  struct SmallLeaf {
+    std::uint32_t leaf;
+    std::uint64_t fewest;  // samples of a step, as `Groups::fewest` counts
+    bool operator==(const SmallLeaf&) const = default;
+  };
+  /// Batch nodes with a step of fewer than `samples`, or that may have one in some pass.
+  [[nodiscard]] std::vector<SmallLeaf> leaves_below(std::uint64_t samples) const;
+
   /// The one batch node and how often it is repeated, when there is nothing else.
   struct Single {
     std::uint32_t leaf;
@@ -128,6 +139,10 @@ class Steps {
 
  private:
   struct Part;
+  /// Calls `visit(leaf, first, last)` for the steps of each batch node that may be among
+  /// [first, last) of these, in some pass.
+  template <typename Visit>
+  void for_each_leaf(std::uint64_t first, std::uint64_t last, Visit visit) const;
   static Place row_of(const Part& leaf, Turn turn, std::uint64_t row);
   explicit Steps(std::shared_ptr<const Part> part) : part_(std::move(part)) {}
   std::shared_ptr<const Part> part_;

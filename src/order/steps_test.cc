@@ -346,6 +346,22 @@ TEST(StepsTest, ALapIsAnOccurrenceOfItsOwn) {
   EXPECT_EQ(std::ranges::adjacent_find(seen), seen.end());
 }
 
+TEST(StepsTest, TheSmallestStepIsFoundWhereverItLies) {
+  for_each_tree([](const Tree& tree) {
+    std::uint64_t listed = kEndless;
+    for (const Place& place : tree.list(kTurn, tree.endless ? kPrefix : kAll))
+      if (place.padded_to == 0) listed = std::min(listed, place.count);
+    for (std::uint64_t samples = 1; samples <= 8; ++samples) {
+      const auto small = tree.steps.leaves_below(samples);
+      // A shuffle or a shard may be blamed for a step that comes in another pass, or not at all.
+      const bool exact = tree.in_order && !tree.endless;
+      ASSERT_TRUE(!small.empty() || listed >= samples) << tree.words;
+      ASSERT_TRUE(small.empty() || listed < samples || !exact) << tree.words;
+      for (const auto& [leaf, fewest] : small) ASSERT_LT(fewest, samples) << tree.words;
+    }
+  });
+}
+
 TEST(StepsTest, ShortStepsOfStrictBatchesAreFoundWhereverTheyLie) {
   for_each_tree([](const Tree& tree) {
     const auto found = tree.steps.short_leaf(0, kEndless);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -119,6 +120,28 @@ class StepCursor {
   virtual Result<void> restore(AnchorReader& anchor, Pulling& pulling) = 0;
 };
 using StepCursorPtr = std::unique_ptr<StepCursor>;
+
+/// A cursor over one other. An anchor has its own place first, then that of its input.
+template <typename Kind, typename Input>
+class CursorOver : public Kind {
+ public:
+  void save(Anchor& anchor) final {
+    const std::span<std::uint64_t> own = place();
+    anchor.numbers.insert(anchor.numbers.end(), own.begin(), own.end());
+    input_->save(anchor);
+  }
+  Result<void> restore(AnchorReader& anchor, Pulling& pulling) final {
+    for (std::uint64_t& number : place()) number = anchor.number();
+    return input_->restore(anchor, pulling);
+  }
+
+ protected:
+  explicit CursorOver(std::unique_ptr<Input> input) : input_(std::move(input)) {}
+  /// The numbers that say where it is, apart from its input.
+  virtual std::span<std::uint64_t> place() { return {}; }
+
+  const std::unique_ptr<Input> input_;
+};
 
 class StepFlow {
  public:

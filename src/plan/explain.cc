@@ -6,6 +6,7 @@
 
 #include "base/thread.h"
 #include "order/cut.h"
+#include "plan/epochs.h"
 #include "plan/plan_data.h"
 
 namespace penstock {
@@ -16,6 +17,14 @@ std::string size_text(std::uint64_t bytes) {
   if (bytes >= 1ULL << 20) return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 0x1p20);
   if (bytes >= 1ULL << 10) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 0x1p10);
   return fmt::format("{} B", bytes);
+}
+
+/// Rows of each share of a padded step; of a stream, which has no steps to look at yet, of any.
+std::uint64_t slots_of(const Plan& plan, std::uint64_t step) {
+  const std::uint64_t shares = plan.shares().total;
+  if (!plan.data()->program.stream)
+    return cut_of(plan.data()->geometry.step(0, step), shares).slots();
+  return plan.tail_cost().pads ? Cut{0, shares, plan.batch_samples()}.slots() : 0;
 }
 
 void explain_cut(const Plan& plan, std::string& text) {
@@ -30,8 +39,7 @@ void explain_cut(const Plan& plan, std::string& text) {
   }
   const auto line = [&](const char* which, std::uint64_t step) {
     const auto sizes = plan.cut(step);
-    const std::uint64_t slots =
-        cut_of(plan.data()->geometry.step(0, step), plan.shares().total).slots();
+    const std::uint64_t slots = slots_of(plan, step);
     constexpr std::size_t kShownMax = 16;
     std::uint64_t rows = 0;
     for (const std::uint64_t size : sizes) rows += size;
@@ -79,9 +87,11 @@ void explain_tail(const Plan& plan, std::string& text) {
         fmt::format("  tail wrap: {} samples come once more each time through\n", cost.repeated);
   if (cost.pads)
     text += fmt::format(
-        "  tail pad: {} of {} rows are empty each time through; samples weigh shares * rows / "
-        "step's samples, empty rows 0, loss_scale is 1\n",
-        cost.padded, cost.rows);
+        "  tail pad: {} each time through; samples weigh shares * rows / step's samples, empty "
+        "rows "
+        "0, loss_scale is 1\n",
+        cost.rows > 0 ? fmt::format("{} of {} rows are empty", cost.padded, cost.rows)
+                      : "empty rows fill up the last step");
   if (!cost.pads)
     text +=
         "  every sample weighs the same: weight 1, loss_scale = shares * rows / step's samples\n";
@@ -132,6 +142,8 @@ std::string Plan::explain() const {
   std::string text = fmt::format("plan\n{}", data.dataset.describe());
   text += fmt::format("a pass: {} steps, {} samples, global batch {}\n", steps().text(),
                       samples() ? samples()->text() : "uncounted", batch_samples());
+  if (data.options.epochs) text += fmt::format("{}\n", epochs_text(data));
+  if (!data.options.world.empty()) text += fmt::format("world: {}\n", data.options.world);
   if (data.program.stream)
     text += fmt::format(
         "  a stream: pulled in one order by one sequencer{}; its end is known one step ahead\n",

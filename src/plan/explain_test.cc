@@ -139,6 +139,15 @@ TEST(ExplainTest, WhatATailCostsCanBeAskedFor) {
   EXPECT_EQ(cost(Tail::short_).dropped + cost(Tail::short_).repeated, 0U);
 }
 
+TEST(ExplainTest, AStreamIsToldByItsFullStep) {
+  const Dataset stream = numbers(10).filter([](std::int64_t x) { return x > 2; }).batch(7);
+  EXPECT_THAT(Plan(stream, {.shares = {3, 0, 1}}).explain(),
+              AllOf(HasSubstr("a pass: unknown steps"), HasSubstr("a stream: pulled in one order"),
+                    HasSubstr("full step       7 samples over 3 shares: 3, 2, 2\n")));
+  EXPECT_THAT(Plan(stream, {.shares = {3, 0, 1}, .tail = Tail::pad}).explain(),
+              AllOf(HasSubstr("3, 2, 2, in 3 rows each"), HasSubstr("fill up the last step")));
+}
+
 TEST(ExplainTest, StepsThatTheDatasetCountsTieAStateToTheBatchSize) {
   EXPECT_THAT(Plan(numbers(10).batch(4).take(2)).explain(),
               HasSubstr("only at the same batch size"));

@@ -14,6 +14,7 @@
 
 #include "order/permutation.h"
 #include "penstock/dataset.h"
+#include "plan/number_streams.h"
 #include "plan/program.h"
 #include "sample/rows.h"
 
@@ -63,17 +64,8 @@ class Puller {
     }
     return rows;
   }
-  Anchor save() {
-    Anchor anchor;
-    cursor_->save(anchor);
-    return anchor;
-  }
-  void restore(const Anchor& anchor) {
-    AnchorReader reader(anchor);
-    Pulling pulling{scratch_, failures};
-    auto done = cursor_->restore(reader, pulling);
-    if (!done) done.failure().raise();
-  }
+  Anchor save() { return saved(*cursor_); }
+  void restore(const Anchor& anchor) { penstock::restore(*cursor_, anchor, {scratch_, failures}); }
 
   RowFailures* failures = nullptr;
 
@@ -90,30 +82,6 @@ FlowPtr flow_of(const Dataset& dataset) {
 Rows rows_of(const Dataset& dataset, Turn turn = {0, 0}) {
   const FlowPtr flow = flow_of(dataset);
   return Puller(*flow, turn).rest();
-}
-
-Dataset generated(std::int64_t count) {
-  return Dataset::from_generator([count] {
-    return [i = std::int64_t{0}, count]() mutable -> std::optional<std::int64_t> {
-      if (i == count) return std::nullopt;
-      return i++;
-    };
-  });
-}
-
-/// A generator that says where it is.
-struct Counter {
-  std::int64_t count = 0;
-  std::int64_t next = 0;
-  std::optional<std::int64_t> operator()() {
-    if (next == count) return std::nullopt;
-    return next++;
-  }
-  [[nodiscard]] std::string save() const { return std::to_string(next); }
-  void restore(const std::string& text) { next = std::stoll(text); }
-};
-Dataset with_cursor(std::int64_t count) {
-  return Dataset::from_generator([count] { return Counter{count}; });
 }
 
 Dataset samples(std::int64_t count) {
@@ -143,7 +111,7 @@ std::vector<Case> cases() {
   return {
       {"generator", generated(4), {0, 1, 2, 3}},
       {"nothing", generated(0), {}},
-      {"cursor", with_cursor(3), {0, 1, 2}},
+      {"cursor", counted(3), {0, 1, 2}},
       {"samples", samples(3), {0, 1, 2}},
       {"map", generated(3).map([](std::int64_t x) { return x * x; }).filter(kEven), {0, 4}},
       {"filter", generated(7).filter(kEven), {0, 2, 4, 6}},
@@ -156,7 +124,7 @@ std::vector<Case> cases() {
       {"take_while nothing", generated(3).take_while([](std::int64_t) { return false; }), {}},
       {"take", generated(9).take(3), {0, 1, 2}},
       {"take all", generated(2).take(-1), {0, 1}},
-      {"skip", with_cursor(5).skip(3), {3, 4}},
+      {"skip", counted(5).skip(3), {3, 4}},
       {"skip all", generated(2).skip(-1), {}},
       {"shard", generated(8).shard(3, 1), {1, 4, 7}},
       {"enumerate", generated(9).filter(kEven).enumerate(), {0, 1, 2, 3, 4}},
@@ -164,13 +132,13 @@ std::vector<Case> cases() {
       {"repeat nothing", generated(0).repeat(), {}},
       {"concatenate", generated(2).concatenate(Dataset::range(2)), {0, 1, 0, 1}},
       {"concatenate others", samples(2).concatenate(generated(2)), {0, 1, 0, 1}},
-      {"zip", Dataset::zip({generated(3), with_cursor(9)}), {0, 1, 2}},
+      {"zip", Dataset::zip({generated(3), counted(9)}), {0, 1, 2}},
       {"zip one ends early", Dataset::zip({generated(9), Dataset::range(2)}), {0, 1}},
       {"flat_map", generated(4).flat_map(kTens), {10, 20, 21, 30, 31, 32}},
       {"flat_map typed", generated(4).flat_map(kTens, number), {10, 20, 21, 30, 31, 32}},
       {"flat_map of nothing", generated(3).flat_map([](std::int64_t) { return generated(0); }), {}},
       {"flat_map of streams",
-       generated(3).flat_map([](std::int64_t x) { return with_cursor(x); }),
+       generated(3).flat_map([](std::int64_t x) { return counted(x); }),
        {0, 0, 1}},
       {"interleave",
        rising(1, 4).interleave([](std::int64_t x) { return rising(10 * x, x); }, {.cycle = 2}),
@@ -233,19 +201,18 @@ TEST(FlowsTest, RestoreAtEveryPositionGivesTheRest) {
     return in.shuffle({.seed = 3, .reshuffle_each_epoch = reshuffle, .window = window});
   };
   std::vector<Case> all = cases();
-  for (const Dataset& in : {generated(11), with_cursor(11), samples(11),
-                            generated(23).filter(kEven), generated(5).flat_map(kTens)}) {
+  for (const Dataset& in : {generated(11), counted(11), samples(11), generated(23).filter(kEven),
+                            generated(5).flat_map(kTens)}) {
     all.push_back({"window 4", shuffled(in, 4, true), {}});
     all.push_back({"window 100", shuffled(in, 100, false), {}});
     all.push_back({"windows of windows", shuffled(shuffled(in, 3, true), 5, true), {}});
     all.push_back({"repeat", shuffled(in, 4, true).repeat(2), {}});
-    all.push_back({"interleave",
-                   in.take(4).interleave(
-                       [](const Sample& s) {
-                         return with_cursor(s.tensor().item<std::int64_t>() % 5).repeat(2);
-                       },
-                       {.cycle = 3, .block = 2}),
-                   {}});
+    all.push_back(
+        {"interleave",
+         in.take(4).interleave(
+             [](const Sample& s) { return counted(s.tensor().item<std::int64_t>() % 5).repeat(2); },
+             {.cycle = 3, .block = 2}),
+         {}});
     all.push_back(
         {"drawn", in.filter([](const Sample&, Rng& rng) { return rng.integer(2) == 0; }), {}});
   }

@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "order/cut.h"
 #include "plan/check.h"
+#include "plan/epochs.h"
 #include "plan/plan_data.h"
 #include "sample/batch_data.h"
 
@@ -65,6 +66,15 @@ Plan::Plan(const Dataset& dataset, const PlanOptions& options) {
   const std::uint64_t seed = draw ? draw_seed() : options.drawn_seed.value_or(0);
   data_ = std::make_shared<const PlanData>(dataset, options, seed);
   check_strict(*data_);
+  check_epoch_steps(steps(), options.epochs);
+}
+
+void refuse_drawn_seed(const PlanData& plan, std::uint32_t processes) {
+  if (!wants_drawn_seed(*plan.dataset.node())) return;
+  throw ConfigError(
+      fmt::format("shuffle: Seed::random() would draw another seed in each of {} processes",
+                  processes),
+      {}, "give it a seed: the same for all, another for each run if you like");
 }
 
 const Dataset& Plan::dataset() const {

@@ -29,6 +29,9 @@ std::uint64_t batch_samples_of(const PlanData& plan);
 /// Throws ConfigError where a batch node with tail=strict has a short step, or shares of different
 /// sizes.
 void check_strict(const PlanData& plan);
+/// Throws ConfigError where a seed is drawn: `processes` that cannot tell each other would each
+/// have an order of their own.
+void refuse_drawn_seed(const PlanData& plan, std::uint32_t processes);
 
 /// Hints and limits that with_options and prefetch set; the outermost wins.
 struct Wishes {

@@ -34,13 +34,14 @@ FlowPtr one_input(FlowPtr input, const ElementSpec& spec, Facts... facts) {
                                                         std::move(facts)...);
 }
 
+using RowCursor = CursorOver<Cursor, Cursor>;
 using SharedStage = std::shared_ptr<const Stage>;
 
 /// Rows through ops. Those that cannot be made leave the stream, and others come for them.
-class MapCursor final : public Cursor {
+class MapCursor final : public RowCursor {
  public:
   MapCursor(const Flow& input, Turn turn, SharedStage stage)
-      : input_(input.open(turn)), turn_(turn), stage_(std::move(stage)), before_(input.spec()) {}
+      : RowCursor(input.open(turn)), turn_(turn), stage_(std::move(stage)), before_(input.spec()) {}
 
   Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
     std::size_t made = 0;
@@ -61,13 +62,8 @@ class MapCursor final : public Cursor {
     }
     return made;
   }
-  void save(Anchor& anchor) override { input_->save(anchor); }
-  Result<void> restore(AnchorReader& anchor, Pulling& pulling) override {
-    return input_->restore(anchor, pulling);
-  }
 
  private:
-  CursorPtr input_;
   const Turn turn_;
   const SharedStage stage_;
   RowBuffer before_;
@@ -93,10 +89,10 @@ Result<void> judge(const Stage& predicate, Turn turn, const BlockView& rows, std
   return {};
 }
 
-class FilterCursor final : public Cursor {
+class FilterCursor final : public RowCursor {
  public:
   FilterCursor(const Flow& input, Turn turn, SharedStage predicate)
-      : input_(input.open(turn)), turn_(turn), predicate_(std::move(predicate)) {}
+      : RowCursor(input.open(turn)), turn_(turn), predicate_(std::move(predicate)) {}
 
   Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
     std::size_t kept = 0;
@@ -117,26 +113,21 @@ class FilterCursor final : public Cursor {
     }
     return kept;
   }
-  void save(Anchor& anchor) override { input_->save(anchor); }
-  Result<void> restore(AnchorReader& anchor, Pulling& pulling) override {
-    return input_->restore(anchor, pulling);
-  }
 
  private:
-  CursorPtr input_;
   const Turn turn_;
   const SharedStage predicate_;
 };
 
 /// Row by row: nothing behind the end may be pulled, or fail.
-class TakeWhileCursor final : public Cursor {
+class TakeWhileCursor final : public RowCursor {
  public:
   TakeWhileCursor(const Flow& input, Turn turn, SharedStage predicate)
-      : input_(input.open(turn)), turn_(turn), predicate_(std::move(predicate)) {}
+      : RowCursor(input.open(turn)), turn_(turn), predicate_(std::move(predicate)) {}
 
   Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
     std::size_t kept = 0;
-    while (kept < out.rows && !ended_) {
+    while (kept < out.rows && ended_ == 0) {
       const Scratch::Frame frame(pulling.scratch);
       const BlockView row = cut_rows(out, kept, 1, pulling.scratch);
       auto got = input_->pull(row, pulling);
@@ -147,31 +138,24 @@ class TakeWhileCursor final : public Cursor {
         if (auto done = judge(*predicate_, turn_, row, &keep, &failed, pulling); !done)
           return std::move(done.failure());
       // One that could not be asked is left out; the first that does not pass ends it.
-      ended_ = keep == 0 && failed == 0;
+      ended_ = keep == 0 && failed == 0 ? 1 : 0;
       kept += keep;
     }
     return kept;
   }
-  void save(Anchor& anchor) override {
-    anchor.numbers.push_back(ended_ ? 1 : 0);
-    input_->save(anchor);
-  }
-  Result<void> restore(AnchorReader& anchor, Pulling& pulling) override {
-    ended_ = anchor.number() != 0;
-    return input_->restore(anchor, pulling);
-  }
 
  private:
-  CursorPtr input_;
+  std::span<std::uint64_t> place() override { return {&ended_, 1}; }
+
   const Turn turn_;
   const SharedStage predicate_;
-  bool ended_ = false;
+  std::uint64_t ended_ = 0;  // 1 at the end
 };
 
-class TakeCursor final : public Cursor {
+class TakeCursor final : public RowCursor {
  public:
   TakeCursor(const Flow& input, Turn turn, std::uint64_t count)
-      : input_(input.open(turn)), left_(count) {}
+      : RowCursor(input.open(turn)), left_(count) {}
 
   Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
     const std::size_t wanted = std::min<std::uint64_t>(out.rows, left_);
@@ -181,24 +165,17 @@ class TakeCursor final : public Cursor {
     if (got) left_ -= *got;
     return got;
   }
-  void save(Anchor& anchor) override {
-    anchor.numbers.push_back(left_);
-    input_->save(anchor);
-  }
-  Result<void> restore(AnchorReader& anchor, Pulling& pulling) override {
-    left_ = anchor.number();
-    return input_->restore(anchor, pulling);
-  }
 
  private:
-  CursorPtr input_;
+  std::span<std::uint64_t> place() override { return {&left_, 1}; }
+
   std::uint64_t left_;
 };
 
-class SkipCursor final : public Cursor {
+class SkipCursor final : public RowCursor {
  public:
   SkipCursor(const Flow& input, Turn turn, std::uint64_t count)
-      : input_(input.open(turn)), spec_(input.spec()), left_(count) {}
+      : RowCursor(input.open(turn)), spec_(input.spec()), left_(count) {}
 
   Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
     if (left_ > 0) {
@@ -208,25 +185,18 @@ class SkipCursor final : public Cursor {
     }
     return input_->pull(out, pulling);
   }
-  void save(Anchor& anchor) override {
-    anchor.numbers.push_back(left_);
-    input_->save(anchor);
-  }
-  Result<void> restore(AnchorReader& anchor, Pulling& pulling) override {
-    left_ = anchor.number();
-    return input_->restore(anchor, pulling);
-  }
 
  private:
-  CursorPtr input_;
+  std::span<std::uint64_t> place() override { return {&left_, 1}; }
+
   const ElementSpec& spec_;
   std::uint64_t left_;
 };
 
-class ShardCursor final : public Cursor {
+class ShardCursor final : public RowCursor {
  public:
   ShardCursor(const Flow& input, Turn turn, std::uint64_t count, std::uint64_t index)
-      : input_(input.open(turn)), buffer_(input.spec()), count_(count), before_(index) {}
+      : RowCursor(input.open(turn)), buffer_(input.spec()), count_(count), before_(index) {}
 
   Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
     constexpr std::uint64_t kAtOnce = 1024;
@@ -253,41 +223,29 @@ class ShardCursor final : public Cursor {
     }
     return made;
   }
-  void save(Anchor& anchor) override {
-    anchor.numbers.push_back(before_);
-    input_->save(anchor);
-  }
-  Result<void> restore(AnchorReader& anchor, Pulling& pulling) override {
-    before_ = anchor.number();
-    return input_->restore(anchor, pulling);
-  }
 
  private:
-  CursorPtr input_;
+  std::span<std::uint64_t> place() override { return {&before_, 1}; }
+
   RowBuffer buffer_;
   const std::uint64_t count_;
   std::uint64_t before_;  // rows to pass by before the next one
 };
 
-class EnumerateCursor final : public Cursor {
+class EnumerateCursor final : public RowCursor {
  public:
-  EnumerateCursor(const Flow& input, Turn turn) : input_(input.open(turn)), spec_(input.spec()) {}
+  EnumerateCursor(const Flow& input, Turn turn)
+      : RowCursor(input.open(turn)), spec_(input.spec()) {}
 
   Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
     auto got = out.samples == nullptr ? columns(out, pulling) : samples(out, pulling);
     if (got) number_ += *got;
     return got;
   }
-  void save(Anchor& anchor) override {
-    anchor.numbers.push_back(number_);
-    input_->save(anchor);
-  }
-  Result<void> restore(AnchorReader& anchor, Pulling& pulling) override {
-    number_ = anchor.number();
-    return input_->restore(anchor, pulling);
-  }
 
  private:
+  std::span<std::uint64_t> place() override { return {&number_, 1}; }
+
   Result<std::size_t> columns(const BlockView& out, Pulling& pulling) {
     auto* const numbers = reinterpret_cast<std::uint64_t*>(out.columns[0].data);
     for (std::size_t row = 0; row < out.rows; ++row) numbers[row] = number_ + row;
@@ -304,7 +262,6 @@ class EnumerateCursor final : public Cursor {
     return got;
   }
 
-  CursorPtr input_;
   const ElementSpec& spec_;
   std::uint64_t number_ = 0;
 };

@@ -1,6 +1,7 @@
 // Steps of a stream: batches as they are pulled, and what is done to whole steps.
 // tested in src/plan/flows_test.cc
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "plan/flows.h"
@@ -19,10 +20,10 @@ class BatchFlow final : public StepFlow {
   const BatchShape shape_;
 };
 
-class BatchCursor final : public StepCursor {
+class BatchCursor final : public CursorOver<StepCursor, Cursor> {
  public:
   BatchCursor(const BatchFlow& flow, Turn turn)
-      : flow_(flow), pass_(turn.pass), input_(flow.input_->open(turn)) {}
+      : CursorOver(flow.input_->open(turn)), flow_(flow), pass_(turn.pass) {}
 
   Result<bool> pull(PulledStep& step, Pulling& pulling) override {
     const BatchShape& shape = flow_.shape_;
@@ -31,13 +32,13 @@ class BatchCursor final : public StepCursor {
     std::size_t rows = 0;
     // A batch size may be "all of it": memory is taken as rows come.
     constexpr std::size_t kAtOnce = 65536;
-    while (rows < shape.size && !ended_) {
+    while (rows < shape.size && ended_ == 0) {
       const std::size_t wanted = std::min<std::uint64_t>(shape.size - rows, kAtOnce);
       step.buffer->reserve(rows + wanted);
       auto got = input_->pull(step.buffer->rows(rows, wanted), pulling);
       if (!got) return std::move(got.failure());
       rows += *got;
-      ended_ = *got < wanted;
+      ended_ = *got < wanted ? 1 : 0;
     }
     if (rows == 0 || (rows < shape.size && shape.tail == TailRule::drop)) return false;
     step.padded_to = shape.tail == TailRule::pad ? shape.size : 0;
@@ -46,126 +47,87 @@ class BatchCursor final : public StepCursor {
     step.rows = rows;
     return true;
   }
-  void save(Anchor& anchor) override {
-    anchor.numbers.push_back(ended_ ? 1 : 0);
-    input_->save(anchor);
-  }
-  Result<void> restore(AnchorReader& anchor, Pulling& pulling) override {
-    ended_ = anchor.number() != 0;
-    return input_->restore(anchor, pulling);
-  }
 
  private:
+  std::span<std::uint64_t> place() override { return {&ended_, 1}; }
+
   const BatchFlow& flow_;
   const std::uint64_t pass_;
-  CursorPtr input_;
-  bool ended_ = false;
+  std::uint64_t ended_ = 0;  // 1 at the end
 };
 
 StepCursorPtr BatchFlow::open(Turn turn) const {
   return std::make_unique<BatchCursor>(*this, turn);
 }
 
-class IndexedStepsFlow final : public StepFlow {
+/// Fills `step` with the rows at `place`, and says how many there are.
+Result<std::size_t> make_rows(const StagePtr& stage, const Place& place, PulledStep& step,
+                              Pulling& pulling) {
+  if (!step.buffer || &step.buffer->spec() != &stage->spec())
+    step.buffer = std::make_unique<RowBuffer>(stage->spec());
+  step.buffer->reserve(place.count);
+  return run_stage(*stage, {place.turn, place.first, nullptr}, step.buffer->rows(0, place.count),
+                   pulling);
+}
+Result<std::size_t> make_rows(const SequenceLeaf& leaf, const Place& place, PulledStep& step,
+                              Pulling&) {
+  SequenceBatch batch;
+  auto done = leaf.source->get(
+      {place.first, leaf.first_id, place.turn.pass, place.turn.occurrence()}, batch);
+  if (!done) return std::move(done.failure());
+  const std::size_t rows = batch.view.rows;
+  if (rows == 0) return rows;
+  step.buffer = std::make_unique<RowBuffer>(*batch.view.spec);
+  step.buffer->reserve(rows);
+  copy_rows(batch.view, 0, step.buffer->rows(0, rows), 0, rows);
+  return rows;
+}
+
+/// Steps that are found by number, made of `Leaf`s.
+template <typename Leaf>
+class NumberedFlow final : public StepFlow {
  public:
-  IndexedStepsFlow(std::vector<StagePtr> leaves, Steps steps, std::uint32_t first_leaf)
+  NumberedFlow(std::vector<Leaf> leaves, Steps steps, std::uint32_t first_leaf)
       : leaves_(std::move(leaves)), steps_(std::move(steps)), first_leaf_(first_leaf) {}
-  [[nodiscard]] StepCursorPtr open(Turn turn) const override;
-
-  const std::vector<StagePtr> leaves_;
-  const Steps steps_;
-  const std::uint32_t first_leaf_;
-};
-
-class IndexedStepsCursor final : public StepCursor {
- public:
-  IndexedStepsCursor(const IndexedStepsFlow& flow, Turn turn) : flow_(flow), turn_(turn) {}
-
-  Result<bool> pull(PulledStep& step, Pulling& pulling) override {
-    while (step_ < flow_.steps_.count()) {
-      const Place place = flow_.steps_.step(turn_, step_++);
-      const Stage& stage = *flow_.leaves_[place.leaf];
-      if (!step.buffer || &step.buffer->spec() != &stage.spec())
-        step.buffer = std::make_unique<RowBuffer>(stage.spec());
-      step.buffer->reserve(place.count);
-      auto kept = run_stage(stage, {place.turn, place.first, nullptr},
-                            step.buffer->rows(0, place.count), pulling);
-      if (!kept) return std::move(kept.failure());
-      if (*kept == 0) continue;
-      step.leaf = flow_.first_leaf_ + place.leaf;
-      step.pass = turn_.pass;
-      step.rows = *kept;
-      step.padded_to = place.padded_to;
-      return true;
-    }
-    return false;
-  }
-  void save(Anchor& anchor) override { anchor.numbers.push_back(step_); }
-  Result<void> restore(AnchorReader& anchor, Pulling&) override {
-    step_ = anchor.number();
-    return {};
+  [[nodiscard]] StepCursorPtr open(Turn turn) const override {
+    return std::make_unique<Walk>(*this, turn);
   }
 
  private:
-  const IndexedStepsFlow& flow_;
-  const Turn turn_;
-  std::uint64_t step_ = 0;
-};
+  class Walk final : public StepCursor {
+   public:
+    Walk(const NumberedFlow& flow, Turn turn) : flow_(flow), turn_(turn) {}
 
-StepCursorPtr IndexedStepsFlow::open(Turn turn) const {
-  return std::make_unique<IndexedStepsCursor>(*this, turn);
-}
+    Result<bool> pull(PulledStep& step, Pulling& pulling) override {
+      while (step_ < flow_.steps_.count()) {
+        const Place place = flow_.steps_.step(turn_, step_++);
+        auto rows = make_rows(flow_.leaves_[place.leaf], place, step, pulling);
+        if (!rows) return std::move(rows.failure());
+        if (*rows == 0) continue;
+        step.leaf = flow_.first_leaf_ + place.leaf;
+        step.pass = turn_.pass;
+        step.rows = *rows;
+        step.padded_to = place.padded_to;
+        return true;
+      }
+      return false;
+    }
+    void save(Anchor& anchor) override { anchor.numbers.push_back(step_); }
+    Result<void> restore(AnchorReader& anchor, Pulling&) override {
+      step_ = anchor.number();
+      return {};
+    }
 
-class SequenceStepsFlow final : public StepFlow {
- public:
-  SequenceStepsFlow(std::vector<SequenceLeaf> leaves, Steps steps, std::uint32_t first_leaf)
-      : leaves_(std::move(leaves)), steps_(std::move(steps)), first_leaf_(first_leaf) {}
-  [[nodiscard]] StepCursorPtr open(Turn turn) const override;
+   private:
+    const NumberedFlow& flow_;
+    const Turn turn_;
+    std::uint64_t step_ = 0;
+  };
 
-  const std::vector<SequenceLeaf> leaves_;
+  const std::vector<Leaf> leaves_;
   const Steps steps_;
   const std::uint32_t first_leaf_;
 };
-
-class SequenceStepsCursor final : public StepCursor {
- public:
-  SequenceStepsCursor(const SequenceStepsFlow& flow, Turn turn) : flow_(flow), turn_(turn) {}
-
-  Result<bool> pull(PulledStep& step, Pulling&) override {
-    while (step_ < flow_.steps_.count()) {
-      const Place place = flow_.steps_.step(turn_, step_++);
-      const SequenceLeaf& leaf = flow_.leaves_[place.leaf];
-      SequenceBatch batch;
-      auto done = leaf.source->get(
-          {place.first, leaf.first_id, turn_.pass, place.turn.occurrence()}, batch);
-      if (!done) return std::move(done.failure());
-      if (batch.view.rows == 0) continue;
-      step.buffer = std::make_unique<RowBuffer>(*batch.view.spec);
-      step.buffer->reserve(batch.view.rows);
-      copy_rows(batch.view, 0, step.buffer->rows(0, batch.view.rows), 0, batch.view.rows);
-      step.leaf = flow_.first_leaf_ + place.leaf;
-      step.pass = turn_.pass;
-      step.rows = batch.view.rows;
-      step.padded_to = 0;
-      return true;
-    }
-    return false;
-  }
-  void save(Anchor& anchor) override { anchor.numbers.push_back(step_); }
-  Result<void> restore(AnchorReader& anchor, Pulling&) override {
-    step_ = anchor.number();
-    return {};
-  }
-
- private:
-  const SequenceStepsFlow& flow_;
-  const Turn turn_;
-  std::uint64_t step_ = 0;
-};
-
-StepCursorPtr SequenceStepsFlow::open(Turn turn) const {
-  return std::make_unique<SequenceStepsCursor>(*this, turn);
-}
 
 /// Every `stride`-th step from `first` on, `count` at most.
 struct StepSlice {
@@ -183,13 +145,12 @@ class SliceFlow final : public StepFlow {
   const StepSlice slice_;
 };
 
-class SliceCursor final : public StepCursor {
+class SliceCursor final : public CursorOver<StepCursor, StepCursor> {
  public:
   SliceCursor(const SliceFlow& flow, Turn turn)
-      : flow_(flow),
-        input_(flow.input_->open(turn)),
-        before_(flow.slice_.first),
-        left_(flow.slice_.count) {}
+      : CursorOver(flow.input_->open(turn)),
+        flow_(flow),
+        place_{flow.slice_.first, flow.slice_.count} {}
 
   Result<bool> pull(PulledStep& step, Pulling& pulling) override {
     if (left_ == 0) return false;
@@ -205,21 +166,14 @@ class SliceCursor final : public StepCursor {
       return true;
     }
   }
-  void save(Anchor& anchor) override {
-    anchor.numbers.insert(anchor.numbers.end(), {before_, left_});
-    input_->save(anchor);
-  }
-  Result<void> restore(AnchorReader& anchor, Pulling& pulling) override {
-    before_ = anchor.number();
-    left_ = anchor.number();
-    return input_->restore(anchor, pulling);
-  }
 
  private:
+  std::span<std::uint64_t> place() override { return place_; }
+
   const SliceFlow& flow_;
-  StepCursorPtr input_;
-  std::uint64_t before_;  // steps to pass by before the next one
-  std::uint64_t left_;
+  std::array<std::uint64_t, 2> place_;
+  std::uint64_t& before_ = place_[0];  // steps to pass by before the next one
+  std::uint64_t& left_ = place_[1];
 };
 
 StepCursorPtr SliceFlow::open(Turn turn) const {
@@ -381,11 +335,12 @@ StepFlowPtr batch_flow(FlowPtr input, BatchShape shape) {
 }
 StepFlowPtr indexed_steps_flow(std::vector<StagePtr> leaves, Steps steps,
                                std::uint32_t first_leaf) {
-  return std::make_unique<IndexedStepsFlow>(std::move(leaves), std::move(steps), first_leaf);
+  return std::make_unique<NumberedFlow<StagePtr>>(std::move(leaves), std::move(steps), first_leaf);
 }
 StepFlowPtr sequence_steps_flow(std::vector<SequenceLeaf> leaves, Steps steps,
                                 std::uint32_t first_leaf) {
-  return std::make_unique<SequenceStepsFlow>(std::move(leaves), std::move(steps), first_leaf);
+  return std::make_unique<NumberedFlow<SequenceLeaf>>(std::move(leaves), std::move(steps),
+                                                      first_leaf);
 }
 StepFlowPtr take_steps_flow(StepFlowPtr input, std::uint64_t count) {
   return slice(std::move(input), {0, 1, count});

@@ -9,6 +9,7 @@
 
 #include "penstock/dataset.h"
 #include "plan/flows.h"
+#include "plan/number_streams.h"
 #include "plan/program.h"
 #include "sample/rows.h"
 
@@ -18,19 +19,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-/// A generator that yields 0, 1, .. and throws at `bad`.
-Dataset generated(std::int64_t count, std::int64_t bad = -1) {
-  return Dataset::from_generator(
-      [count, bad] {
-        return [i = std::int64_t{0}, count, bad]() mutable -> std::optional<std::int64_t> {
-          if (i == bad) throw std::runtime_error("no more paper");
-          if (i == count) return std::nullopt;
-          return i++;
-        };
-      },
-      {.name = "printer"});
-}
 
 const auto kEven = [](std::int64_t x) { return x % 2 == 0; };
 
@@ -57,17 +45,8 @@ class StepPuller {
     while (auto step = pull()) steps.push_back(*step);
     return steps;
   }
-  Anchor save() {
-    Anchor anchor;
-    cursor_->save(anchor);
-    return anchor;
-  }
-  void restore(const Anchor& anchor) {
-    AnchorReader reader(anchor);
-    Pulling pulling{scratch_};
-    auto done = cursor_->restore(reader, pulling);
-    if (!done) done.failure().raise();
-  }
+  Anchor save() { return saved(*cursor_); }
+  void restore(const Anchor& anchor) { penstock::restore(*cursor_, anchor, {scratch_}); }
 
  private:
   StepCursorPtr cursor_;

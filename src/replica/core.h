@@ -9,9 +9,13 @@
 #include <vector>
 
 #include "base/coordinator.h"
+#include "base/world.h"
 #include "replica/team.h"
 
 namespace penstock {
+
+/// Which of the processes that train together this one is. Throws ConfigError.
+World world_of(const StrategyOptions& options);
 
 struct StrategyCore {
   StrategyCore(const char* kind, std::vector<std::string> replicas, const StrategyOptions& options,
@@ -19,6 +23,7 @@ struct StrategyCore {
       : word(kind),
         devices(std::move(replicas)),
         coordinator(options.coordinator != nullptr ? *options.coordinator : Coordinator::alone()),
+        world(world_of(options)),
         team(static_cast<std::uint32_t>(devices.size()), {options.clock, options.stall_after}),
         self(owner) {}
 
@@ -29,11 +34,18 @@ struct StrategyCore {
   [[nodiscard]] std::uint32_t local_replicas() const {
     return static_cast<std::uint32_t>(devices.size());
   }
-  [[nodiscard]] std::uint32_t replicas() const { return local_replicas() * coordinator.world(); }
+  [[nodiscard]] std::uint32_t replicas() const { return local_replicas() * world.size; }
+  [[nodiscard]] std::uint32_t first_replica() const { return local_replicas() * world.rank; }
+  /// "2 processes, this is 0 (torchrun), 4 replicas each"
+  [[nodiscard]] std::string world_text() const {
+    return fmt::format("{}, {} replica{}{}", world.text(), devices.size(),
+                       devices.size() == 1 ? "" : "s", world.size == 1 ? "" : " each");
+  }
 
   const char* const word;
   const std::vector<std::string> devices;
   Coordinator& coordinator;
+  const World world;
   Team team;
   std::atomic<Strategy*> self;  // null once it is destroyed
   std::atomic<std::uint64_t> feeds = 0;

@@ -5,28 +5,26 @@
 #include <utility>
 
 #include "base/fault.h"
+#include "plan/epochs.h"
 
 namespace penstock {
 namespace {
 
-LoaderOptions with_shares(LoaderOptions options, const Shares& shares) {
-  options.shares = shares;
+/// Options of a loader whose plan is made already.
+LoaderOptions without_plan(LoaderOptions options) {
+  options.tail.reset();
   return options;
 }
 
-[[noreturn]] void throw_too_few(std::uint64_t steps, std::uint64_t asked) {
-  throw ConfigError(
-      fmt::format("distribute: a pass over the data has {} steps, steps_per_epoch asks for {}",
-                  steps, asked),
-      {}, "repeat() the dataset, ask for fewer steps, or allow short_epoch");
+std::optional<EpochSteps> epochs_of(const DistributeOptions& options) {
+  if (!options.steps_per_epoch) return std::nullopt;
+  return EpochSteps{*options.steps_per_epoch, options.restart, options.short_epoch};
 }
 
 }  // namespace
 
 void check_epochs(const Cardinality& steps, const DistributeOptions& options) {
-  const auto asked = options.steps_per_epoch;
-  if (asked && *asked == 0)
-    throw ConfigError("distribute: steps_per_epoch is 0", {}, "ask for at least one step");
+  const bool asked = options.steps_per_epoch.has_value();
   if (steps.is_endless() && !asked)
     throw ConfigError("distribute: the dataset is endless, so an epoch would have no end", {},
                       "say steps_per_epoch, or leave repeat() out");
@@ -34,13 +32,16 @@ void check_epochs(const Cardinality& steps, const DistributeOptions& options) {
     throw ConfigError(fmt::format("distribute: {} without steps_per_epoch",
                                   options.restart ? "restart" : "short_epoch"),
                       {}, "say steps_per_epoch; without it an epoch is one pass");
-  if (asked && steps.is_counted() && steps.count() < *asked && !options.short_epoch)
-    throw_too_few(steps.count(), *asked);
+  check_epoch_steps(steps, epochs_of(options));
 }
 
 Feed::Impl::Impl(const Dataset& dataset, const DistributeOptions& options, const Shares& shares,
                  std::shared_ptr<StrategyCore> core)
-    : loader_(dataset, with_shares(options.loader, shares)),
+    : loader_(Plan(dataset.resolve(), {.shares = shares,
+                                       .tail = options.loader.tail,
+                                       .epochs = epochs_of(options),
+                                       .world = core->world_text()}),
+              without_plan(options.loader)),
       core_(std::move(core)),
       number_(++core_->feeds),
       steps_(options.steps_per_epoch),
@@ -48,9 +49,10 @@ Feed::Impl::Impl(const Dataset& dataset, const DistributeOptions& options, const
       short_epoch_(options.short_epoch) {}
 
 void Feed::Impl::share_seed(Coordinator& coordinator) {
-  if (coordinator.world() == 1) return;
+  if (core_->world.size == 1) return;
   State state = loader_.state();
   if (!state.drawn_seed) return;
+  if (coordinator.world() == 1) refuse_drawn_seed(*plan().data(), core_->world.size);
   state.drawn_seed = coordinator.share(*state.drawn_seed);
   loader_.restore(state);
 }

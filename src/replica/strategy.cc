@@ -72,6 +72,28 @@ std::uint64_t InputContext::per_replica_batch(std::uint64_t global) const {
   return global / replicas;
 }
 
+World world_of(const StrategyOptions& options) {
+  WorldOptions asked;
+  if (options.process) {
+    asked.rank = options.process->rank;
+    asked.size = options.process->size;
+  }
+  const Coordinator* const coordinator = options.coordinator;
+  if (coordinator == nullptr) return find_world(asked);
+  World world;
+  world.rank = world.data_rank = coordinator->rank();
+  world.size = world.data_size = coordinator->world();
+  world.source = "coordinator";
+  if (!options.process) return world;
+  const World named = find_world(asked);
+  if (named.rank != world.rank || named.size != world.size)
+    throw ConfigError(fmt::format("world: the coordinator says rank {} of {}, rank={} and size={} "
+                                  "were given",
+                                  world.rank, world.size, named.rank, named.size),
+                      {}, "leave process out: the coordinator knows");
+  return world;
+}
+
 Replica& Replica::current() {
   if (running_replica == nullptr && PENSTOCK_OFF("replica.ids")) {
     static Replica nobody;
@@ -114,6 +136,10 @@ bool Replica::cancelled() const {
 Strategy::Strategy(const char* word, const std::vector<std::string>& devices,
                    const StrategyOptions& options)
     : core_(std::make_shared<StrategyCore>(word, device_names(word, devices), options, this)) {
+  constexpr std::uint32_t kReplicasMax = 1U << 20;
+  if (core_->world.size > kReplicasMax / core_->local_replicas())
+    throw ConfigError(fmt::format("{}: {} processes of {} replicas are more than {}", word,
+                                  core_->world.size, core_->local_replicas(), kReplicasMax));
   compare_ranks(core_->coordinator);
   if (core_->coordinator.world() > 1)
     core_->coordinator.compare("replicas of a process", std::to_string(core_->local_replicas()));
@@ -131,7 +157,7 @@ const std::vector<std::string>& Strategy::devices() const {
   return core_->devices;
 }
 std::uint32_t Strategy::first_replica() const {
-  return core_->coordinator.rank() * core_->local_replicas();
+  return core_->first_replica();
 }
 
 Scope Strategy::scope() {
@@ -151,10 +177,10 @@ void Strategy::expect_outside_run(const char* word) const {
 }
 
 void Strategy::expect_one_process(const char* word) const {
-  if (core_->coordinator.world() > 1)
-    throw ConfigError(
-        fmt::format("{}: this strategy spans {} processes", word, core_->coordinator.world()), {},
-        "use a process-group strategy for values that cross processes");
+  if (core_->world.size > 1)
+    throw ConfigError(fmt::format("{}: this strategy spans {} processes ({})", word,
+                                  core_->world.size, core_->world.source),
+                      {}, "use a process-group strategy for values that cross processes");
 }
 
 Feed Strategy::distribute(const Dataset& dataset, const DistributeOptions& options) {
@@ -162,8 +188,7 @@ Feed Strategy::distribute(const Dataset& dataset, const DistributeOptions& optio
   if (making_input)
     throw ConfigError("distribute: called inside the function of distribute_from_function", {},
                       "return the dataset; it is distributed once");
-  const Shares& asked = options.loader.shares;
-  if (asked.total != 1 || asked.first != 0 || asked.count != 1)
+  if (options.loader.shares)
     throw ConfigError("distribute: loader.shares was set", {},
                       "leave it out: the strategy cuts for its replicas");
   if (dataset.batched()) check_epochs(dataset.cardinality(), options);
@@ -184,7 +209,7 @@ Feed Strategy::distribute_from_function(const std::function<Dataset(const InputC
     throw ConfigError("distribute_from_function: called inside its own function", {},
                       "return the dataset; it is distributed once");
   Coordinator& coordinator = core_->coordinator;
-  const InputContext context{coordinator.rank(), coordinator.world(), core_->replicas()};
+  const InputContext context{core_->world.rank, core_->world.size, core_->replicas()};
   const auto made = [&] {
     struct Making {
       Making() { making_input = true; }
@@ -231,7 +256,7 @@ void Strategy::run_step(const Step& step, const std::function<void(Replica&, con
     replica.device_ = core_->devices[member];
     replica.count_ = step.shares_[member].valid_count();
     replica.team_ = &core_->team;
-    replica.one_process_ = core_->coordinator.world() == 1;
+    replica.one_process_ = core_->world.size == 1;
     const Running running(&replica);
     const Scope scope = open_scope(core_);
     body(replica, step.shares_[member]);
@@ -242,7 +267,7 @@ MirroredStrategy::MirroredStrategy(const std::vector<std::string>& devices,
                                    const StrategyOptions& options)
     : Strategy("MirroredStrategy", devices, options) {}
 
-OneDeviceStrategy::OneDeviceStrategy(const std::string& device)
-    : Strategy("OneDeviceStrategy", {device}, {}) {}
+OneDeviceStrategy::OneDeviceStrategy(const std::string& device, const StrategyOptions& options)
+    : Strategy("OneDeviceStrategy", {device}, options) {}
 
 }  // namespace penstock

@@ -303,7 +303,8 @@ void PassRun::finish(const Piece& piece, Result<void> done, Nanoseconds began) {
     whole = !flying.failure.has_value();
   }
   for (std::size_t i = 0; whole && i < flying.shares.size(); ++i) {
-    if (!flying.failed.empty()) flying.shares[i]->drop_rows(flying.failed[i]);
+    if (!flying.failed.empty())
+      flying.shares[i]->drop_rows(flying.failed[i], settings_.no_empty_share);
     flying.shares[i]->gather();
   }
   trace::record({trace::Kind::ready, trace_run_, static_cast<std::uint32_t>(flying.rows_here),

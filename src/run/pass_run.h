@@ -52,6 +52,7 @@ struct RunSettings {
   bool stall_is_error = false;
   std::function<void()> while_waiting;  // called now and then by who waits, without our locks
   Ledger* ledger = nullptr;             // where skipped samples go; null: failures are raised
+  bool no_empty_share = false;          // a share that has no row left keeps one, as an empty one
   MoldFacts mold;
   Clock* clock = nullptr;
   Io* io = nullptr;                // null: the real one
@@ -139,6 +140,7 @@ class PassRun final : public Work {
   // Sequences
   void await_answer(Flying& flying, std::uint64_t step);
   Result<void> compute_asked(Flying& flying);
+  [[nodiscard]] Failure too_few_rows(const Flying& flying, std::size_t rows) const;
   Result<void> ask(const Place& place, std::uint64_t step, SequenceBatch& batch);
   std::shared_ptr<const BatchLayout> layout_for(std::size_t rows);
 

@@ -1,6 +1,8 @@
 // The part of a pass that asks a Sequence for its batches: how many rows a step has, and so how it
 // is cut, is known when the answer is there.
 // tested in src/feed/sequence_test.cc
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "order/cut.h"
@@ -31,6 +33,15 @@ Result<void> PassRun::ask(const Place& place, std::uint64_t step, SequenceBatch&
   return done;
 }
 
+Failure PassRun::too_few_rows(const Flying& flying, std::size_t rows) const {
+  const Chain& chain = plan_->program.chains[flying.place.leaf];
+  Failure failure{fmt::format("{}: get({}) gave {} rows for {} processes, and some would have none",
+                              chain.sequence->title(), flying.index, rows,
+                              plan_->options.shares.total)};
+  failure.remedy = "make no batch that small, or say empty=deliver where the loop can do without";
+  return failure;
+}
+
 /// Batches may differ in size; those of one size share their layout, so that slabs are used again.
 std::shared_ptr<const BatchLayout> PassRun::layout_for(std::size_t rows) {
   Lock lock(mutex_);
@@ -53,6 +64,8 @@ Result<void> PassRun::compute_asked(Flying& flying) {
   if (!kept)
     if (auto done = ask(flying.place, flying.step, asked); !done) return done;
   const BlockView& rows = asked.view;
+  if (settings_.no_empty_share && rows.rows < plan_->options.shares.total)
+    return too_few_rows(flying, rows.rows);
   flying.place.first = 0;
   flying.place.count = rows.rows;
   const Shares& shares = plan_->options.shares;

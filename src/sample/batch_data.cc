@@ -92,19 +92,21 @@ void BatchData::empty_row(std::size_t row) {
       std::memset(column.data + row * column.row_bytes, 0, column.row_bytes);
 }
 
-void BatchData::drop_rows(std::span<const std::uint8_t> flags) {
+void BatchData::drop_rows(std::span<const std::uint8_t> flags, bool keep_one) {
   // Nothing is written where nothing is left out: others may be looking at how many rows there are.
   if (std::ranges::all_of(flags, [](std::uint8_t flag) { return flag == kRowGood; })) return;
+  const auto failed = [](std::uint8_t flag) { return flag == kRowFailed; };
+  keep_one = keep_one && std::ranges::all_of(flags, failed);
   std::size_t kept = 0;
   for (std::size_t row = 0; row < facts_.rows; ++row) {
-    if (flags[row] == kRowFailed && facts_.slots == 0) continue;
+    if (failed(flags[row]) && facts_.slots == 0 && !(keep_one && row == 0)) continue;
     if (row != kept) copy_rows(view_, row, view_, kept, 1);
     if (flags[row] != kRowGood) {
       valid()[kept] = 0;
       uneven_ = true;
       ++masked_;
     }
-    if (flags[row] == kRowFailed) view_.identity.sample_id[kept] = UINT64_MAX;
+    if (failed(flags[row])) view_.identity.sample_id[kept] = UINT64_MAX;
     ++kept;
   }
   facts_.rows = view_.rows = kept;

@@ -68,8 +68,9 @@ class BatchData {
   /// `gather`.
   [[nodiscard]] const BlockView& rows() const { return view_; }
   /// Leaves out the rows that failed: later rows move up, or in a padded share, which keeps its
-  /// shape, they become empty. Masked rows become empty and keep their place and id.
-  void drop_rows(std::span<const std::uint8_t> flags);
+  /// shape, they become empty. Masked rows become empty and keep their place and id. With
+  /// `keep_one` the first of rows that all failed stays as an empty one.
+  void drop_rows(std::span<const std::uint8_t> flags, bool keep_one = false);
   /// Empties the slots without a sample and packs the varying fields; call once, when all rows are
   /// written.
   void gather();

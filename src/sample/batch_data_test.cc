@@ -165,6 +165,23 @@ TEST_F(PaddedTest, RowsThatAreLeftOutAreEmptiedInTheirPlace) {
   EXPECT_THAT(batch.ragged("text").offsets, ElementsAre(0, 1, 1, 4, 4, 4));
 }
 
+TEST_F(PaddedTest, OneRowStaysWhereAllAreLeftOutAndAShareMustNotBeEmpty) {
+  auto data = make({.shares = 2, .rows = 3, .step_rows = 6});
+  data->drop_rows(std::vector<std::uint8_t>{1, 1, 1}, true);
+  data->gather();
+  const Batch batch(data);
+  EXPECT_EQ(batch.rows(), 1U);
+  EXPECT_EQ(batch.valid_count(), 0U);
+  EXPECT_THAT(ids(data), ElementsAre(0));
+  EXPECT_THAT(batch.sample_id(), ElementsAre(UINT64_MAX));
+  EXPECT_EQ(batch.weight()[0], 0.0F);
+  data = make({.shares = 2, .rows = 3, .step_rows = 6});
+  data->drop_rows(std::vector<std::uint8_t>{1, 0, 1}, true);
+  data->gather();
+  EXPECT_EQ(data->facts().rows, 1U);
+  EXPECT_EQ(data->valid_count(), 1U);
+}
+
 TEST_F(PaddedTest, ASlabThatWasPaddedIsAsGoodAsNewAfterwards) {
   auto data = make(kPadded);
   data->drop_rows(std::vector<std::uint8_t>{1, 1, 1});

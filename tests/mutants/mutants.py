@@ -51,7 +51,7 @@ MUTANTS = [
      "if (map == nullptr && !moves) return flow(node, first_id);",
      "if (!moves) return flow(node, first_id);"),
     ("a ledger row kept in its share", "src/sample/batch_data.cc",
-     "if (flags[row] == kRowFailed && facts_.slots == 0) continue;",
+     "if (failed(flags[row]) && facts_.slots == 0 && !(keep_one && row == 0)) continue;",
      "if (flags[row] > kRowMasked) continue;"),
     ("a window that reaches across its edge", "src/plan/program.cc",
      "{shuffle->options.window.value(), order.seed, order.reshuffle}",

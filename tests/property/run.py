@@ -269,6 +269,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="driver processes in parallel")
+    parser.add_argument("--first", action="store_true", help="end at the first case that differs")
     parser.add_argument("--only", type=int, metavar="CASE_SEED", help="run this one case")
     options = parser.parse_args()
     path = os.path.abspath(options.driver)
@@ -287,7 +288,10 @@ def main() -> int:
                 report(outcome)
             else:
                 print(f"FAILED case seed {outcome.seed}: {outcome.difference[:200]}", flush=True)
-    complaints = print_coverage(outcomes) if options.only is None else []
+            if options.first:
+                break
+    partial = options.only is not None or (options.first and failed)
+    complaints = [] if partial else print_coverage(outcomes)
     for complaint in complaints:
         print(f"coverage: {complaint}")
     print(f"{time.monotonic() - begin:.1f} s")

@@ -17,11 +17,11 @@ STREAM_ROWS_MAX = 3_000  # of a part
 LOOKED_AT_MAX = 40_000  # rows that a model may make for an estimate
 PAIR_SHAPE = ("zip", ("int",), ("int",))  # of a generator of tuples
 ELEMENTS = {("int",): "int", PAIR_SHAPE: "tuple", ("pairs",): "pairs", ("slices",): "slices"}
-SAMPLES = {"map": 16, "faulty": 16, "mask": 9, "shuffle": 12, "repeat": 8, "endless": 4, "take": 7,
-           "skip": 6, "shard": 6, "cache": 6, "prefetch": 4, "select": 16, "split": 8}
-STREAMED = {"filter": 17, "take_while": 8, "flat_map": 11, "interleave": 11, "unrows": 8}
-INNER = {"map": 7, "shuffle": 8, "filter": 8, "take_while": 4, "repeat": 8, "take": 7, "skip": 8,
-         "faulty": 12, "flat_map": 6, "prefetch": 3}
+SAMPLES = {"map": 16, "faulty": 16, "mask": 22, "shuffle": 12, "repeat": 8, "endless": 4, "take": 7,
+           "skip": 6, "shard": 6, "cache": 6, "prefetch": 7, "select": 20, "split": 8}
+STREAMED = {"filter": 17, "take_while": 8, "flat_map": 15, "interleave": 14, "unrows": 8}
+INNER = {"map": 7, "shuffle": 8, "filter": 8, "take_while": 4, "repeat": 10, "take": 8, "skip": 10,
+         "faulty": 12, "flat_map": 9, "prefetch": 3}
 ENDLESS = {"map": 4, "filter": 5, "shuffle": 4, "skip": 2, "shard": 2, "interleave": 2}
 
 
@@ -140,7 +140,7 @@ class StreamMaker(Maker):
     def predicate(self, part: Part, divisors: tuple[int, int]) -> dict:
         """One that lets all pass but about one in `divisors`."""
         node = {"form": "sample", "mask": False}
-        if part.shape in (("int",), PAIR_SHAPE) and self.chance(0.6):
+        if part.shape in (("int",), PAIR_SHAPE) and self.chance(0.75):
             node |= {"form": "typed", "args": len(part.shape) // 2 + 1}
         divisor = self.rng.randint(*divisors)
         if self.chance(0.35):

@@ -1,9 +1,10 @@
-"""The nodes of streams, and the elements that their sources make. See streams.py."""
+"""The nodes of streams, the elements that their sources make, and what their functions say of a
+row. See streams.py."""
 
 from itertools import count
 from typing import Iterator
 
-from model import SINGLE, Node, source, wrap
+from model import SINGLE, Node, Row, draws, integer, random_key, source, wrap
 
 ID_SPACE = 2**48  # ids set aside for the rows of a node that numbers them as they come
 EXPANDING = ("flat_map", "interleave", "unbatch_samples")
@@ -83,3 +84,35 @@ class StreamNode(Node):
         for part in self.inputs:
             part.settle(leaving or joins_stream or needs_rows, self.stream)
         return self
+
+
+def in_part(node: Node, row: Row) -> bool:
+    key = random_key(node.spec["seed"], row.source, row.number)
+    return ((key >> 11) * 2.0**-53 < node.spec["fraction"]) == (node.spec["half"] == 0)
+
+
+def total(node: Node, row: Row) -> int:
+    """The number that decides about a row: the sum of its integers."""
+    return wrap(sum(x for x, (_, kind) in zip(row.values, node.fields) if kind in ("i64", "i32")))
+
+
+def throws(node: Node, row: Row) -> bool:
+    divisor, rest = node.spec.get("faulty", (1, 1))
+    return total(node, row) % divisor == rest
+
+
+def passes(node: Node, pass_: int, row: Row) -> bool:
+    spec = node.spec
+    if spec["fn"] == "random":
+        key = random_key(spec["seed"], node.ordinal, pass_, row.occurrence, row.source)
+        return integer(draws(key, row.number), spec["range"]) < spec["below"]
+    return total(node, row) % spec["divisor"] != spec["rest"]
+
+
+def spread(node: Node, row: Row) -> tuple:
+    """An element that carries several rows, or none."""
+    x = total(node.inputs[0], row)
+    ascending = [wrap(x + i) for i in range(x % node.spec["most"])]
+    if node.spec["shape"] == "int":
+        return (ascending,)
+    return ascending, [i * i for i in range(len(ascending))]

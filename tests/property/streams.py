@@ -8,9 +8,9 @@ knows rows that are masked, and rows that could not be made: the fate of a row.
 from itertools import compress, count, islice
 from typing import Any, Iterator
 
-from model import (MASK64, Model, Node, Order, Row, Step, draws, each_row, integer, random_key,
-                   shares, wrap)
-from stream_nodes import EXPANDING, StreamNode, with_element
+from model import MASK64, Model, Node, Order, Row, Step, each_row, shares, wrap
+from stream_nodes import (EXPANDING, StreamNode, in_part, passes, spread, throws, total,
+                          with_element)
 
 GOLDEN = 0x9E3779B97F4A7C15
 MASKED = "masked"  # the fate of a row that a mask rejects; of one that failed it is its key
@@ -23,11 +23,6 @@ class Failure(Exception):
 
 class Overrun(Exception):
     """More rows than anybody should ask for."""
-
-
-def in_part(node: Node, row: Row) -> bool:
-    key = random_key(node.spec["seed"], row.source, row.number)
-    return ((key >> 11) * 2.0**-53 < node.spec["fraction"]) == (node.spec["half"] == 0)
 
 
 class StreamModel(Model):
@@ -234,24 +229,6 @@ def has_failed(row: Row) -> bool:
     return row.fate is not None and row.fate != MASKED
 
 
-def total(node: Node, row: Row) -> int:
-    """The number that decides about a row: the sum of its integers."""
-    return wrap(sum(x for x, (_, kind) in zip(row.values, node.fields) if kind in ("i64", "i32")))
-
-
-def throws(node: Node, row: Row) -> bool:
-    divisor, rest = node.spec.get("faulty", (1, 1))
-    return total(node, row) % divisor == rest
-
-
-def passes(node: Node, pass_: int, row: Row) -> bool:
-    spec = node.spec
-    if spec["fn"] == "random":
-        key = random_key(spec["seed"], node.ordinal, pass_, row.occurrence, row.source)
-        return integer(draws(key, row.number), spec["range"]) < spec["below"]
-    return total(node, row) % spec["divisor"] != spec["rest"]
-
-
 def tried(node: Node, row: Row) -> Row:
     """The faulty map: every i64 plus one, if it does not throw. It is not asked about rows that
     are masked or failed already."""
@@ -261,15 +238,6 @@ def tried(node: Node, row: Row) -> Row:
         return row._replace(fate=(row.source, row.number))
     typed = zip(row.values, node.fields)
     return row._replace(values=tuple(wrap(x + 1) if kind == "i64" else x for x, (_, kind) in typed))
-
-
-def spread(node: Node, row: Row) -> tuple:
-    """An element that carries several rows, or none."""
-    x = total(node.inputs[0], row)
-    ascending = [wrap(x + i) for i in range(x % node.spec["most"])]
-    if node.spec["shape"] == "int":
-        return (ascending,)
-    return ascending, [i * i for i in range(len(ascending))]
 
 
 def cut(rows: list, replicas: int, fields: list) -> list[dict]:

@@ -157,6 +157,11 @@ TEST(Scenario, a001_repeat_steps) {
     for (const auto& epoch : trained.ids) ids.insert(ids.end(), epoch.begin(), epoch.end());
     EXPECT_EQ(ids, right);
   }
+  MirroredStrategy strategy(devices(2));
+  const Feed feed =
+      strategy.distribute(Dataset::range(26).batch(4).repeat(), {.steps_per_epoch = 10});
+  EXPECT_THAT(feed.plan().explain(),
+              HasSubstr("a round of repeat() is 7 steps, so epochs and rounds differ"));
 }
 
 TEST(Scenario, a001_take) {

@@ -1,0 +1,96 @@
+#include "plan/empty.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "graph/tail.h"
+
+namespace penstock {
+namespace {
+
+struct Numbers {
+  Groups groups;         // N and G
+  std::uint64_t shares;  // R
+};
+
+bool fills_all(const Groups& groups, std::uint64_t shares) {
+  return groups.steps() > 0 && groups.fewest() >= shares;
+}
+
+/// The next larger batch size under which, with the same policy, every share has a sample.
+std::optional<std::uint64_t> size_that_fills(const Numbers& numbers) {
+  constexpr std::uint64_t kLookMax = 1 << 12;
+  const auto& [groups, shares] = numbers;
+  const std::uint64_t least = std::max(groups.batch + 1, shares);
+  for (std::uint64_t size = least; size < least + kLookMax && size <= groups.count; ++size)
+    if (fills_all({groups.count, size, groups.tail}, shares)) return size;
+  return std::nullopt;
+}
+
+std::string known_remedies(const Numbers& numbers) {
+  const auto& [groups, shares] = numbers;
+  std::vector<std::string> remedies;
+  for (const Tail tail : {Tail::even, Tail::pad, Tail::drop, Tail::wrap}) {
+    const Groups other{groups.count, groups.batch, rule_of(tail)};
+    if (!fills_all(other, shares)) continue;
+    const std::uint64_t lost =
+        other.delivered() < groups.count ? groups.count - other.delivered() : 0;
+    remedies.push_back(fmt::format("tail={}{}", tail_name(tail),
+                                   lost > 0 ? fmt::format(" (loses {})", lost) : ""));
+  }
+  if (const auto size = size_that_fills(numbers))
+    remedies.push_back(fmt::format("batch({})", *size));
+  if (const std::uint64_t fewest = groups.fewest(); fewest > 0)
+    remedies.push_back(fmt::format("at most {} process{}", fewest, fewest == 1 ? "" : "es"));
+  remedies.emplace_back("empty=deliver where the loop can do without a step");
+  return fmt::format("any of these works: {}", fmt::join(remedies, ", "));
+}
+
+[[noreturn]] void refuse(const std::string& what, const Numbers& numbers,
+                         const std::string& remedies) {
+  const auto& [groups, shares] = numbers;
+  throw ConfigError(
+      fmt::format("batch({}): {} (N = {} samples, G = {}, R = {} shares)", groups.batch, what,
+                  groups.count == kEndless ? "unknown" : fmt::format("{}", groups.count),
+                  groups.batch, shares),
+      {}, remedies);
+}
+
+/// How many samples the last step of a stream has, nobody knows before it comes.
+void refuse_stream(const Numbers& numbers) {
+  const auto& [groups, shares] = numbers;
+  const bool full = groups.tail == TailRule::pad || groups.tail == TailRule::drop;
+  const bool enough = groups.tail == TailRule::pad || groups.batch >= shares;
+  if (full && enough) return;
+  const std::string deliver = "empty=deliver where the loop can do without a step";
+  const bool drops = groups.batch >= shares;
+  refuse(enough ? "the last step of a stream may leave shares without a sample"
+                : fmt::format("{} shares have no sample in any step", shares - groups.batch),
+         numbers,
+         fmt::format("any of these works: tail=pad, {}{}", drops ? "tail=drop, " : "", deliver));
+}
+
+}  // namespace
+
+void refuse_empty_shares(const PlanData& plan) {
+  const std::uint64_t shares = plan.options.shares.total;
+  if (shares == 1) return;
+  const auto leaves = steps_of(*plan.dataset.node(), plan.options.tail, plan.drawn_seed).leaves;
+  const auto groups = [&](const Node& leaf) {
+    return groups_of(*leaf.as<BatchVerb>(), leaf.input().size, plan.options.tail);
+  };
+  if (plan.program.stream)
+    for (const Node* leaf : leaves)
+      if (!leaf->as<SequenceVerb>()) refuse_stream({groups(*leaf), shares});
+  if (plan.program.stream) return;
+  for (const auto& [leaf, fewest] : plan.program.steps.leaves_below(shares))
+    if (!leaves[leaf]->as<SequenceVerb>())
+      refuse(fmt::format("{} of {} shares have no sample in a step of {}", shares - fewest, shares,
+                         fewest),
+             {groups(*leaves[leaf]), shares}, known_remedies({groups(*leaves[leaf]), shares}));
+}
+
+}  // namespace penstock
