@@ -15,7 +15,6 @@ MORE_EXACT = (
     (r"def (weight|valid|sample_id)\(self\) -> object", r"def \1(self) -> np.ndarray"),
     (r"def (__iter__)\(self\) -> object", r"def \1(self) -> typing.Iterator[typing.Any]"),
     (r"def rng\(\) -> object", "def rng() -> np.random.Generator"),
-    (r"def find_world\(\) -> tuple", "def find_world() -> tuple[int, int, str]"),
     (r"def (ledger_entries)\(self\) -> list", r"def \1(self) -> list[dict[str, typing.Any]]"),
     (r"def (keys)\(self\) -> list", r"def \1(self) -> list[str]"),
     (r"def (shares)\(self\) -> list", r"def \1(self) -> list[Batch]"),

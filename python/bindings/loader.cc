@@ -36,8 +36,10 @@ std::optional<T> optional_of(const nb::dict& given, const char* key) {
 
 LoaderOptions loader_options(const nb::dict& given) {
   LoaderOptions options;
-  options.shares.total = nb::cast<std::uint32_t>(given["world"]);
-  options.shares.first = nb::cast<std::uint32_t>(given["rank"]);
+  if (const auto world = optional_of<std::uint32_t>(given, "world"))
+    options.shares = Shares{*world, nb::cast<std::uint32_t>(given["rank"]), 1};
+  if (const auto empty = optional_of<std::string>(given, "empty"))
+    options.empty = *empty == "deliver" ? Empty::deliver : Empty::refuse;
   options.tail = tail_of_name(optional_of<std::string>(given, "tail"));
   options.threads = optional_of<unsigned>(given, "threads");
   options.lookahead_bytes = optional_of<std::uint64_t>(given, "lookahead_bytes");

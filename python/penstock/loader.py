@@ -35,11 +35,12 @@ class Ledger:
         return self._text
 
 
-def loader_options(*, world: int = 1, rank: int = 0, tail: str | None = None,
+def loader_options(*, world: int | None = None, rank: int | None = None, tail: str | None = None,
                    threads: int | None = None, lookahead_bytes: int | None = None,
                    on_error: str = "raise", ledger_file: str = "",
                    skip_limit: int | None = None, stall_after: float = 30.0,
-                   stall_is_error: bool = False, debug: bool = False) -> dict[str, Any]:
+                   stall_is_error: bool = False, empty: str | None = None,
+                   debug: bool = False) -> dict[str, Any]:
     if on_error not in ("raise", "skip"):
         raise ConfigError(f"on_error: there is no policy {on_error!r}",
                           remedy='use "raise" or "skip"')
@@ -49,21 +50,18 @@ def loader_options(*, world: int = 1, rank: int = 0, tail: str | None = None,
     return {"world": world, "rank": rank, "tail": tail, "threads": 0 if debug else threads,
             "lookahead_bytes": lookahead_bytes, "skip": on_error == "skip",
             "ledger_file": str(ledger_file), "skip_limit": skip_limit,
-            "stall_after_ms": round(stall_after * 1000), "stall_is_error": stall_is_error}
+            "stall_after_ms": round(stall_after * 1000), "stall_is_error": stall_is_error,
+            "empty": empty}
 
 
-def find_world(world: int | None, rank: int | None) -> tuple[int, int, str]:
-    """World, rank and who said so."""
+def check_world(world: int | None, rank: int | None) -> None:
     if (world is None) != (rank is None):
         given, missing = ("world", "rank") if rank is None else ("rank", "world")
         raise ConfigError(f"Loader: {given}= without {missing}=",
                           remedy="say both, or none to take them from the environment")
-    if world is None or rank is None:
-        return _native.find_world()
-    if world < 1 or not 0 <= rank < world:
+    if world is not None and rank is not None and (world < 1 or not 0 <= rank < world):
         raise ConfigError(f"Loader: rank {rank} of a world of {world}",
                           remedy="ranks count from 0 to world - 1")
-    return world, rank, "argument"
 
 
 def parse_state(state: Any) -> str:
@@ -95,29 +93,15 @@ class Loader:
         `stall_after` seconds is reported with who holds it up. A process that gets no rows in some
         step is refused where the world came from the environment, unless `empty="deliver"`.
         """
-        world, rank, source = find_world(world, rank)
+        check_world(world, rank)
+        if empty not in (None, "deliver", "refuse"):
+            raise ConfigError(f"empty: there is no policy {empty!r}",
+                              remedy='use "deliver" or "refuse"')
         self._native = _native.Loader(_native_of("Loader", dataset), loader_options(
             world=world, rank=rank, tail=tail, threads=threads, lookahead_bytes=lookahead_bytes,
             on_error=on_error, ledger_file=ledger_file, skip_limit=skip_limit,
-            stall_after=stall_after, stall_is_error=stall_is_error, debug=debug))
+            stall_after=stall_after, stall_is_error=stall_is_error, empty=empty, debug=debug))
         self.dataset = dataset
-        if empty not in (None, "deliver"):
-            raise ConfigError(f"empty: there is no policy {empty!r}", remedy='use "deliver"')
-        if source != "argument" and world > 1 and empty is None:
-            self._refuse_empty(source)
-
-    def _refuse_empty(self, source: str) -> None:
-        steps = self.plan.steps
-        # Only the last step of a round can be too small; short plans are looked at as a whole.
-        looked_at = range(steps) if steps and steps <= 1000 else [steps - 1] if steps else []
-        for step in looked_at:
-            cut = self.plan.cut(step)
-            if 0 in cut:
-                raise ConfigError(
-                    f"step {step} has {sum(cut)} samples for {len(cut)} processes (world from "
-                    f"{source}): some get none, and would not come to the next collective",
-                    remedy='tail="even", "pad", "drop" or "wrap"; or empty="deliver", if your loop '
-                           "handles batches of 0 rows")
 
     @property
     def plan(self) -> Plan:

@@ -179,7 +179,7 @@ TEST_F(FetchTest, ACacheIsFilledOnceAndReadsNoMore) {
 }
 
 TEST_F(FetchTest, OnlyTheSharesThatAreHereAreRead) {
-  LoaderOptions options{.shares = {2, 1, 1}, .clock = &clock_, .io = &far_};
+  LoaderOptions options{.shares = Shares{2, 1, 1}, .clock = &clock_, .io = &far_};
   Loader far(data().batch(10), options);
   (void)rows_of(far);
   EXPECT_EQ(far_.take_reads().size(), static_cast<std::size_t>(kFiles / 2));

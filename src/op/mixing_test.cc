@@ -36,7 +36,7 @@ struct Row {
   std::vector<float> label;
 };
 std::vector<Row> rows_of(const Dataset& dataset, std::uint32_t replicas = 1) {
-  Loader loader(dataset, {.shares = {replicas, 0, replicas}});
+  Loader loader(dataset, {.shares = Shares{replicas, 0, replicas}});
   std::vector<Row> rows;
   while (const auto step = loader.next_step())
     for (const Batch& share : *step)

@@ -54,7 +54,7 @@ TEST(Scenario, a003_brightness_range) {
   const double floats = most_change(plain.to_float(), plain.to_float().random_brightness(0.2));
   EXPECT_GT(bytes, 0.05);
   EXPECT_LE(bytes, 0.202);
-  EXPECT_NEAR(bytes, floats, 0.003) << "0.2 means the same on both";
+  EXPECT_NEAR(bytes, floats, 0.005) << "0.2 means the same on both, but for rounding";
   EXPECT_THROW((void)files.map(plain.random_brightness(0.001)), ConfigError)
       << "a delta without effect is refused";
   EXPECT_THROW((void)plain.random_brightness(51), ConfigError) << "not in levels";
@@ -123,7 +123,8 @@ TEST(Scenario, d_corrupt_png) {
     EXPECT_THAT(error.where().file, HasSubstr("dog/007.png"));
   }
   for (const std::uint32_t replicas : {1U, 2U, 3U}) {
-    Loader loader(dataset.batch(4), {.shares = {replicas, 0, replicas}, .on_error = OnError::skip});
+    Loader loader(dataset.batch(4),
+                  {.shares = Shares{replicas, 0, replicas}, .on_error = OnError::skip});
     std::vector<std::uint64_t> ids;
     std::uint64_t steps = 0;
     while (const auto step = loader.next_step()) {
