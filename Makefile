@@ -17,7 +17,7 @@ help:  ## this menu
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: help setup demo test check build python test-python stubs asan tsan \
-        processes property long scenarios scenarios-off mutants fuzz check-limits bench lint tidy format docs clean
+        processes property long scenarios scenarios-off mutants fuzz check-limits bench rivals lint tidy format docs clean
 .NOTPARALLEL:
 
 setup:
@@ -105,6 +105,13 @@ bench: setup  ## ratios to NumPy and to bare threads, medians of 7 interleaved r
 	@[ -x .venv/bin/python ] || python3 -m venv .venv
 	@.venv/bin/python -c 'import numpy' 2>/dev/null || .venv/bin/pip install -q 'numpy>=2,<3'
 	.venv/bin/python bench/engine/run.py --bench build/bench/bench/engine_bench
+
+rivals: setup  ## images beside the peers: W1 and W2, ROUNDS=7 interleaved rounds
+	@dpkg -s libspng-dev mate-backgrounds plasma-workspace-wallpapers >/dev/null 2>&1 || \
+	  $(SUDO) apt-get install -y -qq --no-install-recommends libspng-dev mate-backgrounds \
+	    plasma-workspace-wallpapers
+	@cmake --preset bench >/dev/null && cmake --build --preset bench -- --quiet
+	python3 bench/rivals/run.py --rounds $(or $(ROUNDS),7)
 
 lint: setup  ## format, layers and house rules
 	tools/lint.sh

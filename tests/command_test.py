@@ -218,7 +218,8 @@ class PlanOfAFolder(unittest.TestCase):
 
 
 def ppm(width: int, height: int) -> bytes:
-    return b"P6 %d %d 255\n" % (width, height) + bytes(i * 7 % 256 for i in range(3 * width * height))
+    values = bytes(i * 7 % 256 for i in range(3 * width * height))
+    return b"P6 %d %d 255\n" % (width, height) + values
 
 
 class ImagesOfAFolder(unittest.TestCase):

@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
-"""Compares images that penstock_images wrote with Pillow's, one by one: check_pixels.py W1|W2 DATA FILE."""
+"""Compares images that penstock_images wrote with Pillow's, one by one.
+
+check_pixels.py W1|W2 DATA FILE
+"""
+
 import json
 import pathlib
 import sys
@@ -7,7 +11,7 @@ import sys
 import numpy as np
 from PIL import Image
 
-MEAN, STD = np.float32([.485, .456, .406]), np.float32([.229, .224, .225])
+MEAN, STD = np.float32([0.485, 0.456, 0.406]), np.float32([0.229, 0.224, 0.225])
 
 
 def main() -> None:
@@ -29,10 +33,17 @@ def main() -> None:
             picture = picture.crop((left, top, left + 224, top + 224))
         theirs = np.asarray(picture.resize((size, size), Image.BILINEAR), np.float32)
         difference = np.abs(image * 255 - theirs)
-        worst, mean = max(worst, float(difference.max())), mean + float(difference.mean()) / len(ours)
+        worst, mean = (
+            max(worst, float(difference.max())),
+            mean + float(difference.mean()) / len(ours),
+        )
     if worst > 1.0:
         raise SystemExit(f"{workload}: {worst} levels from Pillow")
-    print(json.dumps({"images": len(ours), "worst_levels": round(worst, 3), "mean_levels": round(mean, 4)}))
+    print(
+        json.dumps(
+            {"images": len(ours), "worst_levels": round(worst, 3), "mean_levels": round(mean, 4)}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Makes PNGs of 100 x 100 in ten class folders, half crops of photos and half noise, the same every time.
+"""Makes PNGs of 100 x 100 in ten class folders, half crops of photos and half noise, the same
+every time.
 
 python3 make_pngs.py --out png --count 20000 [--wallpapers ROOT]
 """
+
 import argparse
 import glob
 import os
@@ -14,14 +16,20 @@ from PIL import Image
 
 
 def main() -> None:
-    args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    args = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     args.add_argument("--out", default="png")
     args.add_argument("--count", type=int, default=20000)
-    args.add_argument("--wallpapers", default="/", help="folder under which the packages' files lie")
+    args.add_argument(
+        "--wallpapers", default="/", help="folder under which the packages' files lie"
+    )
     options = args.parse_args()
     files = sorted(f for p in PATTERNS for f in glob.glob(os.path.join(options.wallpapers, p)))
     if not files:
-        raise SystemExit("no wallpapers found: install mate-backgrounds and plasma-workspace-wallpapers")
+        raise SystemExit(
+            "no wallpapers found: install mate-backgrounds and plasma-workspace-wallpapers"
+        )
     photos = [Image.open(file).convert("RGB") for file in files]
     rng = np.random.default_rng(7)
     for i in range(options.count):

@@ -53,12 +53,12 @@ from .strategy import (
 __version__: str = _native.version
 __all__ = [
     "INFINITE", "UNKNOWN", "Batch", "CancelledError", "ConfigError", "Counted", "Dataset", "Error",
-    "Feed", "Field", "FolderIndex", "InternalError", "IoError", "Ledger", "Loader", "MirroredStrategy",
-    "OneDeviceStrategy", "PerReplica", "Plan", "Replica", "ResourceError", "SampleError",
-    "Sequence", "StateError", "Step", "Strategy", "cast", "from_generator", "from_index",
-    "from_paths", "from_sequence", "from_tensor_slices", "from_tensors", "get_strategy", "image",
-    "image_folder", "list_files", "list_images", "range", "read_file", "replica_context", "rng",
-    "zip",
+    "Feed", "Field", "FolderIndex", "InternalError", "IoError", "Ledger", "Loader",
+    "MirroredStrategy", "OneDeviceStrategy", "PerReplica", "Plan", "Replica", "ResourceError",
+    "SampleError", "Sequence", "StateError", "Step", "Strategy", "cast", "from_generator",
+    "from_index", "from_paths", "from_sequence", "from_tensor_slices", "from_tensors",
+    "get_strategy", "image", "image_folder", "list_files", "list_images", "range", "read_file",
+    "replica_context", "rng", "zip",
 ]
 
 # Threads of the engine call Python functions: they must be done before the interpreter is.

@@ -1,6 +1,7 @@
 """Images: chains of ops that run in one pass, from the file's bytes to the place in the batch.
 
-    ds = ps.image_folder("train").map(ps.image.decode().resize(64, 64).random_flip().to_float()).batch(64)
+    chain = ps.image.decode().resize(64, 64).random_flip().to_float()
+    ds = ps.image_folder("train").map(chain).batch(64)
 
 The ops are those of the C++ library, by the same words; `help(ps.image.Chain)` lists them.
 """

@@ -1,6 +1,8 @@
 // tested in src/op/image_ops_test.cc
 #include "op/colour.h"
 
+#include "base/fault.h"
+
 namespace penstock {
 namespace {
 
@@ -23,7 +25,9 @@ PointOp scale_colours(const Picture& picture, float factor, float offset) {
 }  // namespace
 
 void add_brightness(Picture& picture, double delta) {
-  picture.point(scale_colours(picture, 1, static_cast<float>(delta) * picture.white()));
+  // Without the promise 0.2 is 0.2 of a level.
+  const float white = PENSTOCK_OFF("image.range") ? 1.0F : picture.white();
+  picture.point(scale_colours(picture, 1, static_cast<float>(delta) * white));
   keep_in_range(picture);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/fault.h"
 #include "sample/rows.h"
 
 namespace penstock {
@@ -45,7 +46,8 @@ Failure at_sample(Failure failure, const IdSpace& ids, const BlockView& block) {
   if (failure.where.sample || failure.row >= block.rows) return failure;
   const std::uint64_t id = block.identity.sample_id[failure.row];
   failure.where.sample = ids.key(id);
-  if (failure.where.file.empty()) failure.where.file = ids.file_of(id);
+  if (failure.where.file.empty() && !PENSTOCK_OFF("failure.file"))
+    failure.where.file = ids.file_of(id);
   return failure;
 }
 
