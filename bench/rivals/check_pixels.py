@@ -32,7 +32,7 @@ def main() -> None:
             left, top = (picture.width - 224) // 2, (picture.height - 224) // 2
             picture = picture.crop((left, top, left + 224, top + 224))
         theirs = np.asarray(picture.resize((size, size), Image.BILINEAR), np.float32)
-        difference = np.abs(image * 255 - theirs)
+        difference = np.abs(np.rint(image * 255) - theirs)  # Pillow gives bytes
         worst, mean = (
             max(worst, float(difference.max())),
             mean + float(difference.mean()) / len(ours),

@@ -1,4 +1,3 @@
-// tested in src/op/image_ops_test.cc
 #include "op/image_step.h"
 
 namespace penstock {
@@ -34,6 +33,12 @@ class Decode final : public ImageStep {
   }
   Result<void> apply(Picture& picture, Rng&) const override {
     if (fast_scale_) picture.allow_fast_scale();
+    if (request_.keep_16_bit && picture.white() < 65535) {
+      // A file of 8 bits among those of 16: white is white.
+      const float factor = 65535.0F / picture.white();
+      picture.point({PointOp::Kind::scale, {factor, factor, factor, factor}, {}});
+      picture.set_white(65535);
+    }
     return {};
   }
 

@@ -158,6 +158,10 @@ class ImageChain final : public Op {
       const std::span<const std::byte> bytes = column.tensors[row].raw();
       auto info = probe_image(bytes, request_->limits);
       if (!info) return std::move(info.failure());
+      const bool wide_array = info->format == ImageFormat::npy && info->dtype == Dtype::u16;
+      if (wide_array && !request_->keep_16_bit)
+        return Failure{
+            "decode: the array holds u16", {}, "decode({.keep_16_bit = true}) for all images"};
       if (info->dtype != Dtype::u8 && info->dtype != Dtype::u16)
         return Failure{
             fmt::format("decode: the array holds {}, not bytes", dtype_name(info->dtype)),

@@ -45,13 +45,15 @@ Picture::Picture(std::span<const std::byte> bytes, const ImageInfo& info,
       info_(info),
       request_(request),
       channels_(request.channels == 0 ? info.channels : request.channels),
-      white_(request.keep_16_bit && info.bits == 16 ? 65535.0F : 255.0F),
+      dtype_(request.keep_16_bit && info.bits == 16 ? Dtype::u16 : Dtype::u8),
+      white_(dtype_ == Dtype::u16 ? 65535.0F : 255.0F),
       region_{0, 0, info.width, info.height} {}
 
 Picture::Picture(const Pixels& pixels, Scratch& scratch)
     : scratch_(scratch),
       pixels_(pixels),
       channels_(pixels.channels),
+      dtype_(pixels.dtype),
       white_(pixels.dtype == Dtype::u8    ? 255.0F
              : pixels.dtype == Dtype::u16 ? 65535.0F
                                           : 1.0F),
@@ -163,8 +165,7 @@ Result<void> Picture::prepare_resize() {
     pixels_ = *small;
     region_ = {0, 0, small->width, small->height};
   }
-  const Dtype dtype = !bytes_.empty() ? (white_ > 255 ? Dtype::u16 : Dtype::u8) : pixels_.dtype;
-  if (floats_.data != nullptr || dtype == Dtype::u8) return {};
+  if (floats_.data != nullptr || dtype_ == Dtype::u8) return {};
   auto source = decoded(region_);
   if (!source) return std::move(source.failure());
   const std::size_t width = as_size(source->width);

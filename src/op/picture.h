@@ -89,6 +89,7 @@ class Picture {
   Pixels pixels_;      // 1 to 4 values a pixel, as decoded
   FloatImage floats_;  // or these, where data is set
   int channels_ = 3;
+  Dtype dtype_ = Dtype::u8;  // of the source
   float white_ = 255;
   bool fast_scale_ = false;
   bool normalized_ = false;
