@@ -65,7 +65,7 @@ ROWS = {
     "a003_slow_sequence": Row("parallel and in order"),
     "a003_inner_iterator": Row("every sample once; the re-ask at the end warns"),
     "a003_brightness_range": Row("ops know the range of their values"),
-    "a003_full_pipeline": Row("PNG to trained model", "the trainer: the model is a loop over strategy.run"),
+    "a003_full_pipeline": Row("PNG to trained model", "the trainer; here strategy.run"),
     "a004_iterator_per_step": Row("the third one-batch iterator in a row is warned about"),
     "a004_map_arity": Row("the error names op, function and elements"),
     "a004_slow_map": Row("runs for every sample, several at once"),
