@@ -1,6 +1,7 @@
 """What the tests share: a way to run small programs, and to gather what a loader gives."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -9,6 +10,10 @@ import numpy as np
 import pytest
 
 import penstock as ps
+
+# A make that runs in the background hands down an ignored SIGINT, to the programs of tests too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if "PENSTOCK_OFF" in os.environ:  # tools/scenarios.py expects tests to fail without a promise
     ps._native._break_promise(os.environ["PENSTOCK_OFF"])
