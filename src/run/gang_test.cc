@@ -21,7 +21,9 @@ class Helpers {
   explicit Helpers(int count) {
     for (int i = 0; i < count; ++i) threads_.emplace_back("helper", [this] { serve(); });
   }
-  ~Helpers() {
+  ~Helpers() { let_go(); }
+  /// Must happen before the gang is gone: a helper that was slow to wake still looks at it.
+  void let_go() {
     {
       Lock lock(mutex_);
       over_ = true;
@@ -90,6 +92,7 @@ TEST(GangTest, EveryRowIsRunOnceWhoeverHelps) {
       EXPECT_FALSE(gang.wants_help());
     }
     EXPECT_EQ(helpers.calls(), 4) << "for 2 rows and more";
+    helpers.let_go();
   }
 }
 
@@ -134,6 +137,7 @@ TEST(GangTest, TwoThreadsAreInsideAtOnce) {
     while (inside < 2) changed.wait(mutex);
   });
   EXPECT_EQ(inside, 2);
+  helpers.let_go();
 }
 
 TEST(GangTest, WhatABodyThrowsReachesTheOneWhoAskedAndTheGangGoesOn) {
@@ -158,6 +162,7 @@ TEST(GangTest, WhatABodyThrowsReachesTheOneWhoAskedAndTheGangGoesOn) {
     std::vector<std::atomic<int>> times(20);
     gang.run(20, scratch, costly(clock, times));
     EXPECT_TRUE(std::ranges::all_of(times, [](const auto& count) { return count == 1; }));
+    helpers.let_go();
   }
 }
 
@@ -183,6 +188,7 @@ TEST(GangTest, WhatAHelperThrowsReachesTheOneWhoAsked) {
                           while (!thrown) changed.wait(mutex);
                         }),
                std::runtime_error);
+  helpers.let_go();
 }
 
 TEST(GangTest, HelpAfterTheEndIsNothing) {
