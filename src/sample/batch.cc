@@ -100,7 +100,12 @@ std::span<const float> Batch::weight() const {
 }
 
 double Batch::loss_scale() const {
-  return PENSTOCK_OFF("batch.loss_scale") ? 1 : data_->facts().loss_scale().value();
+  if (PENSTOCK_OFF("batch.loss_scale")) return 1;
+  const ShareFacts& facts = data_->facts();
+  // Weights are floats; what a fraction lost by that is made good here, so that both are exact.
+  const double weight = facts.weight().value();
+  const double rounding = weight > 0 ? weight / static_cast<double>(static_cast<float>(weight)) : 1;
+  return facts.loss_scale().value() * rounding;
 }
 
 }  // namespace penstock

@@ -141,7 +141,7 @@ TEST_F(PaddedTest, EmptySlotsAreZeroWeighNothingAndHaveNoSample) {
   EXPECT_EQ(batch.rows(), 5U);
   EXPECT_EQ(batch.valid_count(), 3U);
   EXPECT_EQ(batch.global_valid(), 6U);
-  EXPECT_EQ(batch.loss_scale(), 1.0);
+  EXPECT_NEAR(batch.loss_scale(), 1.0, 1e-7);
   EXPECT_THAT(ids(data), ElementsAre(1, 2, 3, 0, 0));
   EXPECT_THAT(batch.sample_id(), ElementsAre(1, 2, 3, UINT64_MAX, UINT64_MAX));
   EXPECT_THAT(batch.valid(), ElementsAre(1, 1, 1, 0, 0));
