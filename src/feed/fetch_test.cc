@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 #include <string>
@@ -218,13 +219,28 @@ TEST_F(FetchTest, StopEndsWhileAReadHangsAndTheLoaderGoesOnLater) {
   });
   {
     Loader far(data().batch(8), {.clock = &clock_, .io = &far_});
-    (void)rows_of(far);
+    const std::vector<std::string> rows = rows_of(far);
+    const auto place = std::ranges::find(rows, "photo 100") - rows.begin();
     (void)far_.take_reads();
     const std::string file = folder_.path("1/100.png");
     far_.hang(file);
-    Thread consumer("consumer", [&] { EXPECT_THROW((void)rows_of(far), CancelledError); });
+    std::atomic<std::ptrdiff_t> received{0};
+    std::atomic<bool> ended{false};
+    Thread consumer("consumer", [&] {
+      EXPECT_THROW(
+          {
+            while (auto batch = far.next()) received += static_cast<std::ptrdiff_t>(batch->rows());
+          },
+          CancelledError);
+      ended = true;
+    });
     far_.wait_for_read(file);
-    far.stop();
+    while (received < place / 8 * 8) yield_thread();
+    // A stop that comes before the consumer waits for the step ends nothing.
+    while (!ended) {
+      far.stop();
+      yield_thread();
+    }
     consumer.join();
     far_.let_go();
     while (abandoned_threads().load() > 0) yield_thread();
