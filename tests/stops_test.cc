@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -37,6 +38,7 @@ class Trap {
       Lock lock(mutex_);
       if (open_) return;
       ++inside_;
+      if (hold_ == Hold::pause) ++pausing_;
       changed_.notify_all();
     }
     if (hold_ == Hold::pause) clock_.pause(hours(1));
@@ -46,10 +48,16 @@ class Trap {
   }
   void open() {
     released_ = true;
+    int sleepers = 0;
+    {
+      Lock lock(mutex_);
+      open_ = true;
+      sleepers = std::exchange(pausing_, 0);
+      changed_.notify_all();
+    }
+    // Who came in before sleeps, or is about to: to move the clock earlier would wake nobody.
+    clock_.wait_for_sleepers(sleepers);
     clock_.advance(hours(2));
-    Lock lock(mutex_);
-    open_ = true;
-    changed_.notify_all();
   }
   void wait_for_somebody() {
     Lock lock(mutex_);
@@ -64,6 +72,7 @@ class Trap {
   Mutex mutex_;
   Condition changed_;
   int inside_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  int pausing_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   bool open_ PENSTOCK_GUARDED_BY(mutex_) = false;
 };
 using TrapPtr = std::shared_ptr<Trap>;  // an abandoned thread may need it long after
