@@ -226,6 +226,8 @@ class Replica {
   }
   /// Returns when all replicas with rows have come.
   void barrier();
+  /// The sum over the replicas of this process alone, in replica order.
+  [[nodiscard]] Tensor sum_here(const Tensor& value);
   /// True when another replica has failed: what this one computes will not be used.
   [[nodiscard]] bool cancelled() const;
 
@@ -238,6 +240,7 @@ class Replica {
   Replica() = default;
   Tensor all_reduce_part(Reduce op, const detail::Part& part);
   void expect_own_thread(const char* word) const;
+  void expect_one_process(const char* word) const;
 
   std::uint32_t id_ = 0;
   std::uint32_t local_id_ = 0;
@@ -283,6 +286,8 @@ class Feed {
   /// Steps of an epoch; throws ConfigError when only running shows it.
   [[nodiscard]] std::uint64_t size() const;
   [[nodiscard]] std::uint64_t epoch() const;
+  /// Goes to the start of an epoch. Throws ConfigError where epochs are steps of a longer pass.
+  void set_epoch(std::uint64_t epoch);
   [[nodiscard]] State state() const;
   /// Throws StateError when the state is of another dataset.
   void restore(const State& state);
@@ -419,14 +424,18 @@ class Strategy {
                   "distributed would be computed once per replica");
   }
 
-  /// The values of all replicas, added, or averaged over their samples: a plain value is taken as
+  /// Calls `fn(Replica&)` on every replica here, whether it has rows or not: for what keeps the
+  /// replicas alike, such as an update of their weights. Failures as in `run`.
+  void each(const std::function<void(Replica&)>& fn);
+
+  /// The values of all replicas, of all processes where there are several (then every process must
+  /// call it), added, or averaged over their samples: a plain value is taken as
   /// the mean over its replica's share and weighs as many samples; a Counted one is a sum, and the
   /// mean divides once. Throws ConfigError for the mean of no samples, and of integers.
   template <typename T>
   [[nodiscard]] auto reduce(Reduce op, const PerReplica<T>& value) const {
-    expect_one_process("reduce");
     return detail::ReplicaValue<typename detail::IsCounted<T>::Inner>::value(
-        detail::reduce_parts(op, value.parts()));
+        reduced(op, value.parts()));
   }
   /// The same over an axis of the values: with axis 0 a vector is one value per sample, and its
   /// mean divides by the number of samples in all replicas.
@@ -434,15 +443,13 @@ class Strategy {
   [[nodiscard]] auto reduce(Reduce op, const PerReplica<T>& value, std::int64_t axis) const {
     using Row = typename detail::ReplicaValue<T>::Row;
     static_assert(!std::is_void_v<Row>, "a number has no axis: reduce it without one");
-    expect_one_process("reduce");
-    return detail::ReplicaValue<Row>::value(detail::reduce_parts(op, value.parts(), axis));
+    return detail::ReplicaValue<Row>::value(reduced(op, value.parts(), axis));
   }
   /// The values of all replicas one after the other, without rows that are padding.
   template <typename T>
   [[nodiscard]] auto gather(const PerReplica<T>& value, std::int64_t axis = 0) const {
-    expect_one_process("gather");
     return detail::ReplicaValue<typename detail::ReplicaValue<T>::All>::value(
-        detail::gather_parts(value.parts(), axis));
+        gathered(value.parts(), axis));
   }
   /// One value for each replica here: `fn(number of the replica)`.
   template <typename F>
@@ -458,14 +465,20 @@ class Strategy {
 
  private:
   void run_step(const Step& step, const std::function<void(Replica&, const Batch&)>& body);
+  [[nodiscard]] Tensor reduced(Reduce op, const std::vector<detail::Part>& parts,
+                               std::optional<std::int64_t> axis = {}) const;
+  [[nodiscard]] Tensor gathered(const std::vector<detail::Part>& parts, std::int64_t axis) const;
+  void run_members(const std::vector<bool>& takes_part,
+                   const std::function<void(Replica&)>& body);
   [[nodiscard]] std::uint32_t first_replica() const;
-  void expect_one_process(const char* word) const;
+  void expect_group(const char* word) const;
   void expect_outside_run(const char* word) const;
 
   std::shared_ptr<StrategyCore> core_;
 };
 
-/// Several devices of this process. CPU devices are threads: "cpu:0", "cpu:1", ...
+/// Several devices of this process. CPU devices are threads: "cpu:0", "cpu:1", ...; "cuda:0" names
+/// a GPU, which the trainer uses and this library only counts as a replica.
 class MirroredStrategy final : public Strategy {
  public:
   explicit MirroredStrategy(const std::vector<std::string>& devices,

@@ -17,22 +17,52 @@ class Alone final : public Coordinator {
  public:
   [[nodiscard]] std::uint32_t rank() const override { return 0; }
   [[nodiscard]] std::uint32_t world() const override { return 1; }
-  void barrier() override {}
-  void compare(const std::string&, const std::string&) override {}
-  std::uint64_t share(std::uint64_t value) override { return value; }
-  std::uint64_t agree(std::uint64_t count) override { return count; }
-  double sum(double value) override { return value; }
+  [[nodiscard]] std::vector<std::string> gather(const std::string&,
+                                                const std::string& text) override {
+    return {text};
+  }
 };
 
 }  // namespace
+
+void Coordinator::barrier() {
+  (void)gather("barrier", "");
+}
+
+void Coordinator::compare(const std::string& what, const std::string& value) {
+  const auto values = gather("compare " + what, value);
+  for (std::size_t other = 1; other < values.size(); ++other)
+    if (values[other] != values[0])
+      throw ConfigError(fmt::format("the ranks differ in {}: rank 0 has {}, rank {} has {}", what,
+                                    values[0], other, values[other]),
+                        {}, "every rank must run the same program on the same data");
+}
+
+std::uint64_t Coordinator::share(std::uint64_t value) {
+  return std::stoull(gather("share", std::to_string(value))[0]);
+}
+
+std::uint64_t Coordinator::agree(std::uint64_t count) {
+  std::uint64_t smallest = count;
+  for (const std::string& other : gather("agree", std::to_string(count)))
+    smallest = std::min<std::uint64_t>(smallest, std::stoull(other));
+  return smallest;
+}
+
+double Coordinator::sum(double value) {
+  // In rank order, whoever came first, so that the last bits are the same each time.
+  double total = 0;
+  for (const std::string& bits : gather("sum", std::to_string(std::bit_cast<std::uint64_t>(value))))
+    total += std::bit_cast<double>(std::uint64_t{std::stoull(bits)});
+  return total;
+}
 
 Coordinator& Coordinator::alone() {
   static Alone coordinator;
   return coordinator;
 }
 
-/// Every exchange is one gathering: each rank brings a word and a text, and leaves with all texts
-/// in rank order.
+/// Each rank brings a word and a text, and leaves with all texts in rank order.
 class LocalGroup::Meeting {
  public:
   explicit Meeting(std::uint32_t world) : world_(world), seats_(world) {}
@@ -111,33 +141,9 @@ class LocalGroup::Member final : public Coordinator {
 
   [[nodiscard]] std::uint32_t rank() const override { return rank_; }
   [[nodiscard]] std::uint32_t world() const override { return world_; }
-  void barrier() override { meeting_->gather(rank_, "barrier", ""); }
-
-  void compare(const std::string& what, const std::string& value) override {
-    const auto values = meeting_->gather(rank_, "compare " + what, value);
-    for (std::size_t other = 1; other < values.size(); ++other)
-      if (values[other] != values[0])
-        throw ConfigError(fmt::format("the ranks differ in {}: rank 0 has {}, rank {} has {}", what,
-                                      values[0], other, values[other]),
-                          {}, "every rank must run the same program on the same data");
-  }
-
-  std::uint64_t share(std::uint64_t value) override {
-    return std::stoull(meeting_->gather(rank_, "share", std::to_string(value))[0]);
-  }
-  std::uint64_t agree(std::uint64_t count) override {
-    std::uint64_t smallest = count;
-    for (const std::string& other : meeting_->gather(rank_, "agree", std::to_string(count)))
-      smallest = std::min<std::uint64_t>(smallest, std::stoull(other));
-    return smallest;
-  }
-  double sum(double value) override {
-    // In rank order, whoever came first, so that the last bits are the same each time.
-    double total = 0;
-    for (const std::string& bits :
-         meeting_->gather(rank_, "sum", std::to_string(std::bit_cast<std::uint64_t>(value))))
-      total += std::bit_cast<double>(std::uint64_t{std::stoull(bits)});
-    return total;
+  [[nodiscard]] std::vector<std::string> gather(const std::string& word,
+                                                const std::string& text) override {
+    return meeting_->gather(rank_, word, text);
   }
 
  private:

@@ -18,13 +18,10 @@ class Claims final : public Coordinator {
   Claims(Coordinator& base, std::uint32_t rank) : base_(base), rank_(rank) {}
   [[nodiscard]] std::uint32_t rank() const override { return rank_; }
   [[nodiscard]] std::uint32_t world() const override { return base_.world(); }
-  void barrier() override { base_.barrier(); }
-  void compare(const std::string& what, const std::string& value) override {
-    base_.compare(what, value);
+  [[nodiscard]] std::vector<std::string> gather(const std::string& word,
+                                                const std::string& text) override {
+    return base_.gather(word, text);
   }
-  std::uint64_t share(std::uint64_t value) override { return base_.share(value); }
-  std::uint64_t agree(std::uint64_t count) override { return base_.agree(count); }
-  double sum(double value) override { return base_.sum(value); }
 
  private:
   Coordinator& base_;

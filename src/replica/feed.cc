@@ -157,6 +157,18 @@ void Feed::Impl::restore(const State& state) {
   }
 }
 
+void Feed::Impl::set_epoch(std::uint64_t epoch) {
+  if (steps_ && !restart_ && epoch != epoch_)
+    throw ConfigError(
+        fmt::format("epoch {}: epochs of {} steps may begin in the middle of a pass", epoch,
+                    *steps_),
+        {}, "restore a state, or distribute with restart");
+  loader_.set_epoch(epoch);
+  in_loop_ = false;
+  epoch_ = epoch;
+  epoch_steps_ = pass_steps_ = 0;
+}
+
 void Feed::Impl::loop_began() {
   if (in_loop_) {
     watch_.done(loop_steps_);
@@ -189,6 +201,9 @@ std::uint64_t Feed::size() const {
 }
 std::uint64_t Feed::epoch() const {
   return impl_->epoch();
+}
+void Feed::set_epoch(std::uint64_t epoch) {
+  impl_->set_epoch(epoch);
 }
 State Feed::state() const {
   return impl_->state();

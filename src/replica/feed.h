@@ -18,6 +18,7 @@ class Feed::Impl {
   [[nodiscard]] std::uint64_t size() const;
   [[nodiscard]] std::uint64_t epoch() const { return steps_ ? epoch_ : loader_.epoch(); }
   [[nodiscard]] State state() const;
+  void set_epoch(std::uint64_t epoch);
   void restore(const State& state);
   void stop() { loader_.stop(); }
   [[nodiscard]] const Ledger& ledger() const { return loader_.ledger(); }

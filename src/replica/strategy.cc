@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstring>
 
 #include "base/fault.h"
 #include "replica/agreement.h"
 #include "replica/core.h"
+#include "replica/exchange.h"
 #include "replica/feed.h"
 #include "replica/scope.h"
 
@@ -17,21 +19,22 @@ namespace {
 
 constexpr std::uint32_t kDevicesMax = 1024;
 
-/// "cpu:3" for "cpu:3", "CPU:3" and TensorFlow's "/cpu:3"; "cpu" is "cpu:0".
+/// "cpu:3" for "cpu:3", "CPU:3" and TensorFlow's "/cpu:3"; "cpu" is "cpu:0". "gpu:1" is "cuda:1".
 std::string device_name(const char* word, const std::string& given) {
   std::string name = given.starts_with('/') ? given.substr(1) : given;
   std::ranges::transform(name, name.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (name == "cpu") return "cpu:0";
-  if (name.starts_with("cpu:")) {
+  for (const auto& [prefix, kind] : {std::pair("cpu", "cpu"), {"cuda", "cuda"}, {"gpu", "cuda"}}) {
+    if (name == prefix) return fmt::format("{}:0", kind);
+    if (!name.starts_with(fmt::format("{}:", prefix))) continue;
     std::uint32_t number = 0;
     const char* const end = name.data() + name.size();
-    const auto [stop, error] = std::from_chars(name.data() + 4, end, number);
+    const auto [stop, error] = std::from_chars(name.data() + std::strlen(prefix) + 1, end, number);
     if (error == std::errc() && stop == end && number < kDevicesMax)
-      return fmt::format("cpu:{}", number);
+      return fmt::format("{}:{}", kind, number);
   }
   throw ConfigError(fmt::format("{}: unknown device \"{}\"", word, given), {},
-                    fmt::format("this build knows cpu:0 to cpu:{}", kDevicesMax - 1));
+                    fmt::format("devices are cpu:0 to cpu:{}, and cuda:0 and on", kDevicesMax - 1));
 }
 
 std::vector<std::string> device_names(const char* word, const std::vector<std::string>& given) {
@@ -112,13 +115,25 @@ void Replica::expect_own_thread(const char* word) const {
         fmt::format("{} of replica {}: called outside its function or in another thread", word,
                     id_),
         {}, "call it in the function that run calls, in the same thread");
+}
+
+void Replica::expect_one_process(const char* word) const {
   if (!one_process_)
     throw ConfigError(fmt::format("{}: this strategy spans several processes", word), {},
-                      "use a process-group strategy for values that cross processes");
+                      "return the value and use strategy.reduce after run");
+}
+
+Tensor Replica::sum_here(const Tensor& value) {
+  expect_own_thread("sum_here");
+  return team_->meet(local_id_, "sum_here", detail::part_of(value, count_),
+                     [](std::span<const detail::Part> parts) {
+                       return detail::reduce_parts(Reduce::sum, parts);
+                     });
 }
 
 Tensor Replica::all_reduce_part(Reduce op, const detail::Part& part) {
   expect_own_thread("all_reduce");
+  expect_one_process("all_reduce");
   return team_->meet(
       local_id_, op == Reduce::sum ? "all_reduce(sum)" : "all_reduce(mean)", part,
       [op](std::span<const detail::Part> parts) { return detail::reduce_parts(op, parts); });
@@ -126,6 +141,7 @@ Tensor Replica::all_reduce_part(Reduce op, const detail::Part& part) {
 
 void Replica::barrier() {
   expect_own_thread("barrier");
+  expect_one_process("barrier");
   team_->meet(local_id_, "barrier", {}, [](std::span<const detail::Part>) { return Tensor(); });
 }
 
@@ -176,11 +192,28 @@ void Strategy::expect_outside_run(const char* word) const {
         "call it outside the function that run calls");
 }
 
-void Strategy::expect_one_process(const char* word) const {
-  if (core_->world.size > 1)
+/// Values of other processes come through a coordinator that knows them.
+void Strategy::expect_group(const char* word) const {
+  if (core_->world.size > 1 && core_->coordinator.world() == 1)
     throw ConfigError(fmt::format("{}: this strategy spans {} processes ({})", word,
                                   core_->world.size, core_->world.source),
-                      {}, "use a process-group strategy for values that cross processes");
+                      {}, "use train::MultiWorkerMirroredStrategy, or give it a coordinator");
+}
+
+Tensor Strategy::reduced(Reduce op, const std::vector<detail::Part>& parts,
+                         std::optional<std::int64_t> axis) const {
+  expect_group("reduce");
+  const auto of = [&](const std::vector<detail::Part>& all) {
+    return axis ? detail::reduce_parts(op, all, *axis) : detail::reduce_parts(op, all);
+  };
+  if (core_->world.size == 1) return of(parts);
+  return of(exchange_parts(core_->coordinator, "reduce", parts).parts);
+}
+
+Tensor Strategy::gathered(const std::vector<detail::Part>& parts, std::int64_t axis) const {
+  expect_group("gather");
+  if (core_->world.size == 1) return detail::gather_parts(parts, axis);
+  return detail::gather_parts(exchange_parts(core_->coordinator, "gather", parts).parts, axis);
 }
 
 Feed Strategy::distribute(const Dataset& dataset, const DistributeOptions& options) {
@@ -248,18 +281,31 @@ void Strategy::run_step(const Step& step, const std::function<void(Replica&, con
   std::vector<bool> takes_part;
   takes_part.reserve(step.shares_.size());
   for (const Batch& share : step.shares_) takes_part.push_back(share.rows() > 0);
+  run_members(takes_part, [&](Replica& replica) {
+    const Batch& share = step.shares_[replica.local_id()];
+    replica.count_ = share.valid_count();
+    body(replica, share);
+  });
+}
+
+void Strategy::each(const std::function<void(Replica&)>& fn) {
+  expect_outside_run("each");
+  run_members(std::vector<bool>(core_->local_replicas(), true), fn);
+}
+
+void Strategy::run_members(const std::vector<bool>& takes_part,
+                           const std::function<void(Replica&)>& body) {
   core_->team.run(takes_part, [&](std::uint32_t member) {
     Replica replica;
     replica.id_ = first_replica() + member;
     replica.local_id_ = member;
     replica.replicas_ = core_->replicas();
     replica.device_ = core_->devices[member];
-    replica.count_ = step.shares_[member].valid_count();
     replica.team_ = &core_->team;
     replica.one_process_ = core_->world.size == 1;
     const Running running(&replica);
     const Scope scope = open_scope(core_);
-    body(replica, step.shares_[member]);
+    body(replica);
   });
 }
 

@@ -1,0 +1,12 @@
+#pragma once
+// CRC-32C (Castagnoli), as in iSCSI, ext4 and TFRecord files.
+
+#include <cstdint>
+#include <string_view>
+
+namespace penstock {
+
+/// Of `bytes`, going on from `before`, the value for what came before them.
+std::uint32_t crc32c(std::string_view bytes, std::uint32_t before = 0);
+
+}  // namespace penstock

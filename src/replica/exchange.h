@@ -1,0 +1,23 @@
+#pragma once
+// Values of the replicas of all processes, brought to each of them.
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "base/coordinator.h"
+#include "penstock/strategy.h"
+
+namespace penstock {
+
+/// The parts of every replica in replica order, with the shares they point to.
+struct AllParts {
+  std::vector<detail::Part> parts;
+  std::deque<detail::ShareCount> shares;
+};
+
+/// Collective. `word` names the call in errors.
+AllParts exchange_parts(Coordinator& coordinator, const std::string& word,
+                        std::span<const detail::Part> parts);
+
+}  // namespace penstock

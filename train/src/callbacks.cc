@@ -1,0 +1,199 @@
+#include <fmt/format.h>
+#include <penstock/error.h>
+#include <penstock/train/callback.h>
+#include <penstock/train/checkpoint.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "base/report.h"
+#include "history_json.h"
+
+namespace penstock::train {
+namespace {
+
+/// Whether a smaller value of that name is the better one.
+bool smaller_is_better(const std::string& name) {
+  return name.find("loss") != std::string::npos || name.find("error") != std::string::npos;
+}
+
+/// The best value of one name so far.
+class Best {
+ public:
+  explicit Best(std::string name, double min_change = 0)
+      : name_(std::move(name)), min_change_(min_change) {}
+
+  /// True when the epoch is the best so far. Throws ConfigError for a name that is not there.
+  bool improved(const EpochLog& log) {
+    const auto value = log.find(name_);
+    if (!value)
+      throw ConfigError(fmt::format("callback: there is no \"{}\" after an epoch", name_), {},
+                        log.validation ? "name loss, a metric, or one of them with val_ before it"
+                                       : "give fit a validation set for names that begin with val_");
+    if (std::isnan(*value)) return false;
+    const double now = smaller_is_better(name_) ? *value : -*value;
+    if (!(now < best_ - min_change_)) return false;
+    best_ = now;
+    return true;
+  }
+  void replay(const History& history) {
+    for (const EpochLog& log : history.epochs) (void)improved(log);
+  }
+
+ private:
+  std::string name_;
+  double min_change_;
+  double best_ = std::numeric_limits<double>::infinity();
+};
+
+class Checkpoints final : public Callback {
+ public:
+  Checkpoints(std::string folder, const CheckpointOptions& options)
+      : folder_(std::move(folder)), options_(options) {
+    if (!options_.best.empty()) best_.emplace(options_.best);
+  }
+  void on_begin(Training& training) override {
+    if (best_) best_->replay(training.history());
+    saved_ = training.iteration();
+  }
+  void on_step_end(Training& training, const Scores&) override {
+    if (options_.every_steps > 0 && training.iteration() >= saved_ + options_.every_steps)
+      save(training);
+  }
+  void on_epoch_end(Training& training, const EpochLog& log) override {
+    const Checkpoint made = save(training);
+    if (best_ && best_->improved(log) && training.writes())
+      guarded([&] { (void)save_checkpoint_as(folder_, "best", made); });
+  }
+  void on_end(Training& training) override {
+    if (options_.on_stop && training.can_save() && training.iteration() > saved_) save(training);
+  }
+
+ private:
+  Checkpoint save(Training& training) {
+    Checkpoint made = training.checkpoint();  // on every process: buffers are brought together
+    if (training.writes()) guarded([&] { (void)save_checkpoint(folder_, made, options_.keep); });
+    saved_ = training.iteration();
+    return made;
+  }
+  /// Training is worth more than a save: what fails is told once, and tried again next time.
+  template <typename Save>
+  void guarded(Save save) {
+    try {
+      save();
+      failing_ = false;
+    } catch (const IoError& error) {
+      if (!failing_) report(fmt::format("{}; training goes on, older checkpoints are intact",
+                                        error.what()));
+      failing_ = true;
+    }
+  }
+
+  std::string folder_;
+  CheckpointOptions options_;
+  std::optional<Best> best_;
+  std::uint64_t saved_ = 0;
+  bool failing_ = false;
+};
+
+class EarlyStopping final : public Callback {
+ public:
+  explicit EarlyStopping(const EarlyStoppingOptions& options)
+      : options_(options), best_(options.watch, options.min_change) {}
+  void on_begin(Training& training) override {
+    for (const EpochLog& log : training.history().epochs) note(log);
+  }
+  void on_epoch_end(Training& training, const EpochLog& log) override {
+    note(log);
+    if (worse_ >= options_.patience)
+      training.stop(fmt::format("early stopping: {} was not better for {} epochs", options_.watch,
+                                worse_));
+  }
+
+ private:
+  void note(const EpochLog& log) { worse_ = best_.improved(log) ? 0 : worse_ + 1; }
+  EarlyStoppingOptions options_;
+  Best best_;
+  std::uint64_t worse_ = 0;
+};
+
+void append(const std::string& file, const std::string& text) {
+  if (const auto done = Io::real().append(file, text); !done)
+    throw IoError(fmt::format("log {}: {}", file, done.failure().message));
+}
+
+class CsvLog final : public Callback {
+ public:
+  explicit CsvLog(std::string file) : file_(std::move(file)) {}
+  void on_epoch_end(Training& training, const EpochLog& log) override {
+    if (!training.writes()) return;
+    const Json json = epoch_json(log);
+    std::string names;
+    std::string values;
+    for (const auto& [name, value] : json.items()) {
+      names += (names.empty() ? "" : ",") + name;
+      values += (values.empty() ? "" : ",") + (value.is_null() ? "nan" : value.dump());
+    }
+    auto there = Io::real().look(file_);
+    if (!there || there->bytes == 0) append(file_, names + '\n');
+    append(file_, values + '\n');
+  }
+
+ private:
+  std::string file_;
+};
+
+class JsonLog final : public Callback {
+ public:
+  explicit JsonLog(std::string file) : file_(std::move(file)) {}
+  void on_epoch_end(Training& training, const EpochLog& log) override {
+    if (training.writes()) append(file_, epoch_json(log).dump() + '\n');
+  }
+
+ private:
+  std::string file_;
+};
+
+class HookCallback final : public Callback {
+ public:
+  explicit HookCallback(Hooks functions) : functions_(std::move(functions)) {}
+  void on_epoch_begin(Training& training) override {
+    if (functions_.on_epoch_begin) functions_.on_epoch_begin(training);
+  }
+  void on_step_end(Training& training, const Scores& so_far) override {
+    if (functions_.on_step_end) functions_.on_step_end(training, so_far);
+  }
+  void on_epoch_end(Training& training, const EpochLog& log) override {
+    if (functions_.on_epoch_end) functions_.on_epoch_end(training, log);
+  }
+
+ private:
+  Hooks functions_;
+};
+
+}  // namespace
+
+std::shared_ptr<Callback> checkpoints(const std::string& folder, const CheckpointOptions& options) {
+  return std::make_shared<Checkpoints>(folder, options);
+}
+std::shared_ptr<Callback> early_stopping(const EarlyStoppingOptions& options) {
+  return std::make_shared<EarlyStopping>(options);
+}
+std::shared_ptr<Callback> csv_log(const std::string& file) {
+  return std::make_shared<CsvLog>(file);
+}
+std::shared_ptr<Callback> json_log(const std::string& file) {
+  return std::make_shared<JsonLog>(file);
+}
+std::shared_ptr<Callback> learning_rate(std::function<double(std::uint64_t)> rate) {
+  return hooks({.on_epoch_begin = [rate = std::move(rate)](Training& training) {
+    training.set_learning_rate(rate(training.epoch()));
+  }});
+}
+std::shared_ptr<Callback> hooks(Hooks functions) {
+  return std::make_shared<HookCallback>(std::move(functions));
+}
+
+}  // namespace penstock::train

@@ -1,0 +1,57 @@
+#pragma once
+// Says who is still there. Each rank writes a count into the store once a second, with what it is
+// doing, and reads the others'. So a rank that died or is cut off is told from one that only takes
+// long.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/thread.h"
+
+namespace penstock::train {
+
+/// The store as the heartbeat sees it. May block or throw.
+struct BeatStore {
+  std::function<void(std::uint32_t rank, const std::string& value)> write;
+  std::function<std::vector<std::string>()> read;  // of all ranks; "" where none was written yet
+};
+
+/// What is known of a rank.
+struct RankSeen {
+  std::string doing;                 // in its own words
+  std::chrono::nanoseconds last{0};  // when its count last changed, by the own clock
+  bool left = false;                 // it said so
+};
+
+class Heartbeat {
+ public:
+  Heartbeat(std::uint32_t rank, std::uint32_t world, BeatStore store, Clock& clock = Clock::real());
+  /// The thread may hang in the store of a host that is gone: it is left behind then.
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+  void set_doing(const std::string& what);
+  /// Waits a few seconds and says what is wrong with whom: "rank 2 of 3 has not been heard of for
+  /// 4 s". Ranks that are well are not named, unless all are.
+  [[nodiscard]] std::string verdict() const;
+
+  static constexpr std::chrono::milliseconds kEvery{1000};
+  static constexpr std::chrono::milliseconds kSilence{3500};
+
+ private:
+  struct Shared;
+  std::shared_ptr<Shared> shared_;
+  Thread thread_;
+};
+
+/// The verdict on what was seen, at time `now`; `heard_store` is when the store last answered.
+std::string verdict_text(const std::vector<RankSeen>& seen, std::uint32_t own,
+                         std::chrono::nanoseconds now, std::chrono::nanoseconds heard_store);
+
+}  // namespace penstock::train
