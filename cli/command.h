@@ -16,6 +16,10 @@ void add_demo(CLI::App& app, int& code);
 void add_plan(CLI::App& app, int& code);
 void add_verify(CLI::App& app, int& code);
 void add_bench(CLI::App& app, int& code);
+void add_train(CLI::App& app);
+
+/// `penstock train ...`: becomes that program. Throws ConfigError where there is none.
+void run_train(int argc, char** argv);
 
 /// A check for options: says what is wanted where the text is no whole number in [least, most].
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <string_view>
 
 #include "base/fault.h"
 #include "command.h"
@@ -22,7 +23,9 @@ int parse_and_run(int argc, char** argv) {
   penstock::cli::add_plan(app, code);
   penstock::cli::add_verify(app, code);
   penstock::cli::add_bench(app, code);
+  penstock::cli::add_train(app);
   try {
+    if (argc > 1 && std::string_view(argv[1]) == "train") penstock::cli::run_train(argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version

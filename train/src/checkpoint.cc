@@ -27,6 +27,7 @@ std::string state_json(const Checkpoint& of) {
                {"iteration", of.iteration},
                {"epoch", of.epoch},
                {"step", of.step},
+               {"epoch_done", of.epoch_done},
                {"data", of.data},
                {"optimizer", of.optimizer_name},
                {"model", of.model_text},
@@ -49,6 +50,7 @@ void read_state(const std::string& what, const std::string& text, Checkpoint& in
     into.iteration = json->at("iteration").get<std::uint64_t>();
     into.epoch = json->at("epoch").get<std::uint64_t>();
     into.step = json->at("step").get<std::uint64_t>();
+    into.epoch_done = json->at("epoch_done").get<bool>();
     into.data = json->at("data").get<std::string>();
     into.optimizer_name = json->at("optimizer").get<std::string>();
     into.model_text = json->at("model").get<std::string>();

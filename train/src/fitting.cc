@@ -120,7 +120,7 @@ void Fitting::run_epoch() {
     steps = pass.count();
   if (writes()) progress_.begin_epoch(epoch_, options_.epochs, steps, steps_);
   if (steps_ == 0) call([this](Callback& callback) { callback.on_epoch_begin(*this); });
-  while (!stopping_) {
+  while (!stopping_ && !std::exchange(epoch_done_, false)) {
     auto step = next_step();
     if (!step) break;
     run_update(std::move(*step));
@@ -262,6 +262,7 @@ Checkpoint Fitting::checkpoint() {
   made.iteration = copies_.iterations();
   made.epoch = epoch_;
   made.step = steps_;
+  made.epoch_done = steps_ > 0 && feed_.at_end();
   made.optimizer_name = compiled_.optimizer.name;
   made.model_text = values_text(copies_.copy(0).module());
   made.sums = sums_.over(copies_.group()).to_json();
@@ -298,6 +299,7 @@ void Fitting::restore() {
   for (const auto& [name, state] : saved.random) generator.set_state(state);
   epoch_ = saved.epoch;
   steps_ = saved.step;
+  epoch_done_ = saved.epoch_done;
   if (saved.learning_rate) set_learning_rate(*saved.learning_rate);
   // The sums are those of all processes: one of them takes them over.
   if (writes()) sums_ = ScoreSums::parse(saved.sums);

@@ -68,6 +68,7 @@ class Fitting final : public Training {
   std::optional<double> rate_;
   bool stopping_ = false;
   bool in_update_ = false;
+  bool epoch_done_ = false;  // resumed after the last step of an epoch
   History history_;
 };
 

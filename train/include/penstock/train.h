@@ -9,6 +9,7 @@
 #include <penstock/train/metric.h>
 #include <penstock/train/mirrored.h>
 #include <penstock/train/model.h>
+#include <penstock/train/models.h>
 #include <penstock/train/network.h>
 #include <penstock/train/optimizer.h>
 #include <penstock/train/process_group.h>

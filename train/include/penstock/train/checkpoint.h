@@ -19,6 +19,7 @@ struct Checkpoint {
   std::uint64_t iteration = 0;
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;  // of the epoch
+  bool epoch_done = false;  // all its steps are done, what comes after them is not
   std::string optimizer_name;
   std::string model_text;  // names and shapes
   std::string sums;        // of the epoch so far, as JSON

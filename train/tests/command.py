@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+"""`penstock train` as a process: what it prints and refuses, exit codes, Ctrl-C, kill and resume.
+
+Needs nothing but Python. PENSTOCK_LONG=1: 200 kills.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+from pathlib import Path
+
+COMMAND = TORCHRUN = None
+LONG = os.environ.get("PENSTOCK_LONG") == "1"
+BOUND = 240  # seconds; only a hang takes so long
+
+
+def write_png(path: Path, pixels: list[bytes], width: int) -> None:
+    """An RGB picture from rows of bytes."""
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return (struct.pack(">I", len(data)) + kind + data
+                + struct.pack(">I", zlib.crc32(kind + data)))
+    head = struct.pack(">IIBBBBB", width, len(pixels), 8, 2, 0, 0, 0)
+    rows = b"".join(b"\0" + row for row in pixels)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head)
+                     + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def make_pictures(root: Path, count: int, seed: int = 1) -> None:
+    """Three classes that differ in the colour of a bar, 16 x 16."""
+    draw = random.Random(seed)
+    for number in range(count):
+        label = number % 3
+        folder = root / "red green blue".split()[label]
+        folder.mkdir(parents=True, exist_ok=True)
+        column = draw.randrange(12)
+        rows = []
+        for _ in range(16):
+            row = bytearray(draw.randrange(90) for _ in range(48))
+            for x in range(column, column + 4):
+                row[3 * x + label] = 200 + draw.randrange(55)
+            rows.append(bytes(row))
+        write_png(folder / f"{number:04}.png", rows, 16)
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+
+
+def run(*arguments: str, **options) -> subprocess.CompletedProcess:
+    return subprocess.run([COMMAND, "train", *arguments], capture_output=True, text=True,
+                          timeout=BOUND, env=environment(), **options)
+
+
+def logs(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+class TrainCommandTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.root = Path(tempfile.mkdtemp(prefix="penstock-train-"))
+        make_pictures(cls.root / "data", 97)
+        make_pictures(cls.root / "val", 31, seed=2)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.root)
+
+    def arguments(self, *more: str) -> list[str]:
+        return ["--data", str(self.root / "data"), "--size", "16", "--batch", "16", *more]
+
+    def test_trains_and_logs_each_epoch(self):
+        log = self.root / "log.json"
+        done = run(*self.arguments("--val", str(self.root / "val"), "--replicas", "3", "--epochs",
+                                   "3", "--json", str(log)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        epochs = logs(log)
+        self.assertEqual([one["epoch"] for one in epochs], [0, 1, 2])
+        for one in epochs:
+            self.assertEqual((one["steps"], one["samples"], one["val_samples"]), (7, 97, 31))
+            self.assertTrue({"loss", "accuracy", "val_loss", "val_accuracy", "input_wait"}
+                            <= set(one))
+        self.assertLess(epochs[-1]["loss"], epochs[0]["loss"])
+        self.assertIn("epoch 3/3", done.stdout)
+        self.assertIn("3 replicas", done.stdout)
+
+    def test_replicas_give_the_same_weights(self):
+        losses = []
+        for replicas in ("1", "4"):
+            log = self.root / f"same{replicas}.json"
+            done = run(*self.arguments("--replicas", replicas, "--epochs", "2", "--optimizer",
+                                       "sgd", "--lr", "0.01", "--json", str(log)))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            losses.append([one["loss"] for one in logs(log)])
+        for one, four in zip(*losses):
+            self.assertAlmostEqual(one, four, places=4)
+
+    def test_refuses_what_cannot_work(self):
+        for arguments, words in (
+                (["--data", str(self.root / "nowhere")], "nowhere"),
+                (self.arguments("--model", "vgg"), "vgg"),
+                (self.arguments("--device", "cuda", "--replicas", "9"), "GPU"),
+                (self.arguments("--tail", "strict"), "strict"),
+                (self.arguments("--lr", "-1"), "learning rate")):
+            done = run(*arguments)
+            self.assertEqual(done.returncode, 2, done.stderr + done.stdout)
+            self.assertIn(words, done.stderr)
+        self.assertEqual(run("--help").returncode, 0)
+
+    def test_a_broken_picture_is_named_or_left_out(self):
+        broken = self.root / "broken"
+        shutil.copytree(self.root / "data", broken)
+        victim = broken / "red" / "0003.png"
+        victim.write_bytes(victim.read_bytes()[:60])
+        done = run("--data", str(broken), "--size", "16", "--epochs", "1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("red/0003.png", done.stderr)
+        log = self.root / "broken.json"
+        done = run("--data", str(broken), "--size", "16", "--epochs", "1", "--skip-broken",
+                   "--json", str(log))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(logs(log)[0]["samples"], 96)
+
+    def test_ctrl_c_finishes_the_step_saves_and_resumes(self):
+        saved, log = self.root / "ctrl_c", self.root / "ctrl_c.json"
+        process = subprocess.Popen(
+            [COMMAND, "train", *self.arguments("--epochs", "100000", "--checkpoints", str(saved),
+                                               "--json", str(log))],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+        for line in process.stdout:
+            if line.startswith("epoch 2/"):
+                break
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=BOUND)
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertIn("--resume", errors)
+        reached = len(logs(log))
+        done = run(*self.arguments("--epochs", str(reached + 1), "--resume", str(saved),
+                                   "--json", str(log)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("resumed from", done.stdout)
+        self.assertEqual([one["epoch"] for one in logs(log)], list(range(reached + 1)))
+        self.assertTrue(all(one["samples"] == 97 for one in logs(log)))
+
+    def test_killed_at_any_moment_it_goes_on_as_if_it_had_not_been(self):
+        """Each epoch's loss is a fingerprint of weights and samples: it must be that of a run
+        that was never killed, bit for bit, or to rounding on another number of replicas."""
+        draw = random.Random(7)
+        epochs = 12
+        def arguments(folder: Path, replicas: int, log: Path) -> list[str]:
+            return self.arguments("--epochs", str(epochs), "--model", "linear", "--optimizer",
+                                  "sgd", "--lr", "0.01", "--replicas", str(replicas), "--every",
+                                  "3", "--resume", str(folder), "--json", str(log))
+        whole = self.root / "whole.json"
+        self.assertEqual(run(*arguments(self.root / "whole", 2, whole)).returncode, 0)
+        wanted = [one["loss"] for one in logs(whole)]
+        kills = 200 if LONG else 6
+        killed = rounds = 0
+        while killed < kills:
+            rounds += 1
+            folder, log = self.root / f"killed{rounds}", self.root / f"killed{rounds}.json"
+            same = rounds % 2 == 1
+            for attempt in range(40):
+                replicas = 2 if same else draw.choice((1, 2, 3))
+                process = subprocess.Popen(
+                    [COMMAND, "train", *arguments(folder, replicas, log)], env=environment(),
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                if attempt == 39 or (killed >= kills and attempt > 0):
+                    out, errors = process.communicate(timeout=BOUND)
+                    break
+                try:
+                    out, errors = process.communicate(timeout=draw.uniform(0.2, 2.5))
+                    break
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.communicate()
+                    killed += 1
+            self.assertEqual(process.returncode, 0, errors)
+            # A log line may be there twice: written, and the process killed before its save.
+            losses = {one["epoch"]: one for one in logs(log)}
+            self.assertEqual(sorted(losses), list(range(epochs)))
+            for epoch, loss in enumerate(wanted):
+                self.assertEqual(losses[epoch]["samples"], 97)
+                if same:
+                    self.assertEqual(losses[epoch]["loss"], loss, (rounds, epoch))
+                else:
+                    self.assertAlmostEqual(losses[epoch]["loss"], loss, places=5)
+            shutil.rmtree(folder)
+        print(f"{killed} kills in {rounds} runs", file=sys.stderr)
+
+
+class TorchrunTest(unittest.TestCase):
+    """Several processes on this machine."""
+
+    setUpClass = classmethod(lambda cls: TrainCommandTest.setUpClass.__func__(cls))
+    tearDownClass = classmethod(lambda cls: TrainCommandTest.tearDownClass.__func__(cls))
+    arguments = TrainCommandTest.arguments
+
+    def torchrun(self, processes: int, *arguments: str, **options) -> subprocess.Popen:
+        return subprocess.Popen(
+            [TORCHRUN, "--no-python", "--nproc-per-node", str(processes), "--master-addr",
+             "127.0.0.1", "--master-port", str(random.randrange(20000, 30000)), COMMAND, "train",
+             *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=environment(), **options)
+
+    def test_processes_train_as_one_does(self):
+        log = self.root / "one.json"
+        training = ("--epochs", "2", "--optimizer", "sgd", "--lr", "0.01", "--model", "linear")
+        self.assertEqual(run(*self.arguments(*training, "--json", str(log))).returncode, 0)
+        wanted = [one["loss"] for one in logs(log)]
+        for processes, replicas in ((2, 1), (3, 1), (2, 2)):
+            log = self.root / f"p{processes}r{replicas}.json"
+            process = self.torchrun(processes, *self.arguments(
+                *training, "--replicas", str(replicas), "--val", str(self.root / "val"), "--json",
+                str(log)))
+            _, errors = process.communicate(timeout=BOUND)
+            self.assertEqual(process.returncode, 0, errors)
+            self.assertEqual([one["samples"] for one in logs(log)], [97, 97])
+            self.assertEqual([one["val_samples"] for one in logs(log)], [31, 31])
+            for one, several in zip(wanted, logs(log)):
+                self.assertAlmostEqual(one, several["loss"], places=5)
+
+    def test_a_dead_rank_is_named_and_the_rest_resume(self):
+        saved, log = self.root / "dead", self.root / "dead.json"
+        processes = []
+        port = str(random.randrange(20000, 30000))
+        for rank in range(3):
+            own = {**environment(), "RANK": str(rank), "WORLD_SIZE": "3", "LOCAL_RANK": str(rank),
+                   "LOCAL_WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+            processes.append(subprocess.Popen(
+                [COMMAND, "train", *self.arguments("--epochs", "100000", "--model", "linear",
+                                                   "--checkpoints", str(saved), "--json",
+                                                   str(log), "--timeout", "20")],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=own))
+        for line in processes[0].stdout:
+            if line.startswith("epoch 2/"):
+                break
+        processes[2].kill()
+        for rank in (0, 1):
+            _, errors = processes[rank].communicate(timeout=BOUND)
+            self.assertEqual(processes[rank].returncode, 1)
+            self.assertIn("rank 2 of 3 has not been heard of", errors)
+        processes[2].communicate()
+        done = len(logs(log))
+        process = self.torchrun(2, *self.arguments(
+            "--epochs", str(done + 1), "--model", "linear", "--resume", str(saved), "--json",
+            str(log)))
+        out, errors = process.communicate(timeout=BOUND)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn("resumed from", out)
+        self.assertEqual(logs(log)[-1]["epoch"], done)
+
+    def test_ranks_that_differ_are_told(self):
+        port = str(random.randrange(20000, 30000))
+        for ranks, second, words in (
+                ((0, 1), ["--seed", "8"], "differ"), ((0, 1), ["--model", "cnn"], "the model"),
+                ((0, 0), [], "started twice")):
+            port = str(random.randrange(20000, 30000))
+            processes = []
+            for number, rank in enumerate(ranks):
+                own = {**environment(), "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0",
+                       "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+                if ranks == (0, 0):
+                    own["TORCHELASTIC_USE_AGENT_STORE"] = "False" if number == 0 else "True"
+                processes.append(subprocess.Popen(
+                    [COMMAND, "train", *self.arguments("--epochs", "1", "--model", "linear",
+                                                       "--timeout", "15",
+                                                       *(second if number else []))],
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=own))
+            if ranks == (0, 0):
+                _, errors = processes[1].communicate(timeout=BOUND)
+                processes[0].kill()
+                processes[0].communicate()
+            else:
+                errors = "".join(process.communicate(timeout=BOUND)[1] for process in processes)
+            self.assertIn(words, errors)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--command", required=True, help="the penstock command")
+    parser.add_argument("--torchrun", required=True)
+    known, rest = parser.parse_known_args()
+    COMMAND, TORCHRUN = os.path.abspath(known.command), os.path.abspath(known.torchrun)
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
