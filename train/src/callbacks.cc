@@ -119,41 +119,47 @@ class EarlyStopping final : public Callback {
   std::uint64_t worse_ = 0;
 };
 
-void append(const std::string& file, const std::string& text) {
-  if (const auto done = Io::real().append(file, text); !done)
-    throw IoError(fmt::format("log {}: {}", file, done.failure().message));
+std::string json_line(const EpochLog& log, bool) {
+  return epoch_json(log).dump() + '\n';
 }
 
-class CsvLog final : public Callback {
+/// With the names of the columns before the first line.
+std::string csv_line(const EpochLog& log, bool first) {
+  std::string names;
+  std::string values;
+  const Json json = epoch_json(log);
+  for (const auto& [name, value] : json.items()) {
+    names += (names.empty() ? "" : ",") + name;
+    values += (values.empty() ? "" : ",") + (value.is_null() ? "nan" : value.dump());
+  }
+  return (first ? names + '\n' : "") + values + '\n';
+}
+
+/// A line for each epoch. A run begins with what its history says, so that the file of a resumed
+/// run has each epoch once, wherever the one before it was killed.
+class LineLog final : public Callback {
  public:
-  explicit CsvLog(std::string file) : file_(std::move(file)) {}
-  void on_epoch_end(Training& training, const EpochLog& log) override {
+  using Line = std::string (*)(const EpochLog& log, bool first);
+  LineLog(std::string file, Line line) : file_(std::move(file)), line_(line) {}
+
+  void on_begin(Training& training) override {
     if (!training.writes()) return;
-    const Json json = epoch_json(log);
-    std::string names;
-    std::string values;
-    for (const auto& [name, value] : json.items()) {
-      names += (names.empty() ? "" : ",") + name;
-      values += (values.empty() ? "" : ",") + (value.is_null() ? "nan" : value.dump());
-    }
-    auto there = Io::real().look(file_);
-    if (!there || there->bytes == 0) append(file_, names + '\n');
-    append(file_, values + '\n');
+    std::string text;
+    for (const EpochLog& log : training.history().epochs) text += line_(log, text.empty());
+    first_ = text.empty();
+    expect(Io::real().publish(file_, text));
   }
-
- private:
-  std::string file_;
-};
-
-class JsonLog final : public Callback {
- public:
-  explicit JsonLog(std::string file) : file_(std::move(file)) {}
   void on_epoch_end(Training& training, const EpochLog& log) override {
-    if (training.writes()) append(file_, epoch_json(log).dump() + '\n');
+    if (training.writes()) expect(Io::real().append(file_, line_(log, std::exchange(first_, false))));
   }
 
  private:
+  void expect(const Result<void>& done) const {
+    if (!done) throw IoError(fmt::format("log {}: {}", file_, done.failure().message));
+  }
   std::string file_;
+  Line line_;
+  bool first_ = true;
 };
 
 class HookCallback final : public Callback {
@@ -182,10 +188,10 @@ std::shared_ptr<Callback> early_stopping(const EarlyStoppingOptions& options) {
   return std::make_shared<EarlyStopping>(options);
 }
 std::shared_ptr<Callback> csv_log(const std::string& file) {
-  return std::make_shared<CsvLog>(file);
+  return std::make_shared<LineLog>(file, csv_line);
 }
 std::shared_ptr<Callback> json_log(const std::string& file) {
-  return std::make_shared<JsonLog>(file);
+  return std::make_shared<LineLog>(file, json_line);
 }
 std::shared_ptr<Callback> learning_rate(std::function<double(std::uint64_t)> rate) {
   return hooks({.on_epoch_begin = [rate = std::move(rate)](Training& training) {

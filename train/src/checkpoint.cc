@@ -43,21 +43,21 @@ void read_state(const std::string& what, const std::string& text, Checkpoint& in
   const auto json = parse_json(text);
   if (!json) throw StateError(fmt::format("{}: it is no JSON", what));
   try {
-    const int format = json->at("format").get<int>();
+    const int format = whole_number<int>(json->at("format"));
     if (format > kFormat)
       throw StateError(fmt::format("{} has format {}, this version knows {}", what, format, kFormat),
                        {}, "use the version of penstock that wrote it, or a newer one");
-    into.iteration = json->at("iteration").get<std::uint64_t>();
-    into.epoch = json->at("epoch").get<std::uint64_t>();
-    into.step = json->at("step").get<std::uint64_t>();
+    into.iteration = whole_number<std::uint64_t>(json->at("iteration"));
+    into.epoch = whole_number<std::uint64_t>(json->at("epoch"));
+    into.step = whole_number<std::uint64_t>(json->at("step"));
     into.epoch_done = json->at("epoch_done").get<bool>();
     into.data = json->at("data").get<std::string>();
     into.optimizer_name = json->at("optimizer").get<std::string>();
     into.model_text = json->at("model").get<std::string>();
     into.sums = json->at("sums").get<std::string>();
     into.history = json->at("history").get<std::string>();
-    into.replicas = json->at("replicas").get<std::uint32_t>();
-    into.threads = json->at("threads").get<int>();
+    into.replicas = whole_number<std::uint32_t>(json->at("replicas"));
+    into.threads = whole_number<int>(json->at("threads"));
     if (json->contains("learning_rate"))
       into.learning_rate = json->at("learning_rate").get<double>();
   } catch (const Json::exception& error) {

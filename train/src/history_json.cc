@@ -28,7 +28,7 @@ Json scores_json(const Scores& scores) {
 Scores scores_of(const Json& json) {
   Scores scores;
   scores.loss = number_of(json.at("loss"));
-  scores.samples = json.at("samples").get<std::uint64_t>();
+  scores.samples = whole_number<std::uint64_t>(json.at("samples"));
   for (const Json& metric : json.at("metrics"))
     scores.metrics.emplace_back(metric.at(0).get<std::string>(), number_of(metric.at(1)));
   return scores;
@@ -89,14 +89,14 @@ History history_from_json(const std::string& text) {
     if (!epochs) throw std::runtime_error("it is no JSON");
     for (const Json& one : *epochs) {
       EpochLog log;
-      log.epoch = one.at("epoch").get<std::uint64_t>();
-      log.steps = one.at("steps").get<std::uint64_t>();
+      log.epoch = whole_number<std::uint64_t>(one.at("epoch"));
+      log.steps = whole_number<std::uint64_t>(one.at("steps"));
       log.train = scores_of(one.at("train"));
       if (one.contains("validation")) log.validation = scores_of(one.at("validation"));
       log.learning_rate = one.at("learning_rate").get<double>();
       log.seconds = one.at("seconds").get<double>();
       log.input_wait = one.at("input_wait").get<double>();
-      log.skipped_steps = one.at("skipped_steps").get<std::uint64_t>();
+      log.skipped_steps = whole_number<std::uint64_t>(one.at("skipped_steps"));
       history.epochs.push_back(std::move(log));
     }
   } catch (const std::exception& error) {

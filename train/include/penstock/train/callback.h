@@ -91,7 +91,8 @@ struct EarlyStoppingOptions {
 };
 /// Smaller is better for names that hold "loss" or "error", larger for all others.
 std::shared_ptr<Callback> early_stopping(const EarlyStoppingOptions& options = {});
-/// One line of values for each epoch; a resumed run goes on in the same file.
+/// One line of values for each epoch; the file of a resumed run has every epoch once, and any
+/// other run begins it anew.
 std::shared_ptr<Callback> csv_log(const std::string& file);
 /// One JSON object for each epoch, on a line of its own.
 std::shared_ptr<Callback> json_log(const std::string& file);
