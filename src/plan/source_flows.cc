@@ -160,15 +160,14 @@ class IndexedCursor final : public Cursor {
     while (made < out.rows && position_ < flow_.size_) {
       if (position_ >= ahead_first_ && position_ < ahead_end_) {
         const std::size_t rows = std::min(out.rows - made, ahead_end_ - position_);
-        copy_rows(ahead_->rows(0, ahead_end_ - ahead_first_), position_ - ahead_first_, out, made,
-                  rows);
+        copy_rows(ahead_rows_, position_ - ahead_first_, out, made, rows);
         made += rows;
         position_ += rows;
         continue;
       }
       const std::uint64_t left = flow_.size_ - position_;
       const std::size_t wanted = std::min<std::uint64_t>(out.rows - made, left);
-      const std::uint64_t ahead = std::min(ahead_rows(pulling), left);
+      const std::uint64_t ahead = std::min(rows_at_once(pulling), left);
       if (wanted < ahead && position_ >= plain_until_ && look_ahead(ahead, pulling)) continue;
       const Scratch::Frame frame(pulling.scratch);
       auto kept = make(cut_rows(out, made, wanted, pulling.scratch), pulling);
@@ -177,6 +176,13 @@ class IndexedCursor final : public Cursor {
       made += *kept;
     }
     return made;
+  }
+
+  LentRows lend(std::size_t rows) override {
+    if (position_ < ahead_first_ || position_ + rows > ahead_end_) return {};
+    const std::size_t first = position_ - ahead_first_;
+    position_ += rows;
+    return {&ahead_rows_, first};
   }
 
   void save(Anchor& anchor) override { anchor.numbers.push_back(position_); }
@@ -188,7 +194,7 @@ class IndexedCursor final : public Cursor {
  private:
   /// How many rows to make at a time. Costly ones so that several threads have something to do,
   /// cheap ones so that asking costs little against making them.
-  [[nodiscard]] std::uint64_t ahead_rows(const Pulling& pulling) const {
+  [[nodiscard]] std::uint64_t rows_at_once(const Pulling& pulling) const {
     constexpr std::int64_t kCostly = 20'000;
     constexpr std::int64_t kCheap = 1'000;
     constexpr std::uint64_t kSharedRows = 64;
@@ -206,7 +212,8 @@ class IndexedCursor final : public Cursor {
     RowFailures untold;
     Pulling quiet = pulling;
     if (pulling.failures != nullptr) quiet.failures = &untold;
-    const auto kept = make(ahead_->rows(0, rows), quiet);
+    ahead_rows_ = ahead_->rows(0, rows);
+    const auto kept = make(ahead_rows_, quiet);
     if (!kept || *kept < rows) {
       plain_until_ = position_ + rows;
       return false;
@@ -230,6 +237,7 @@ class IndexedCursor final : public Cursor {
   std::int64_t row_cost_ = -1;     // nanoseconds, as measured last
   const std::uint64_t row_bytes_;  // 0 where they differ
   std::unique_ptr<RowBuffer> ahead_;
+  BlockView ahead_rows_;           // of the buffer
   std::uint64_t ahead_first_ = 0;  // positions in the buffer
   std::uint64_t ahead_end_ = 0;
   std::uint64_t plain_until_ = 0;
