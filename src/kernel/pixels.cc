@@ -42,17 +42,18 @@ T narrow(float value) {
   }
 }
 
-template <typename T, int kChannels>
+template <typename T, std::size_t kChannels>
 void store(const float* row, std::size_t count, std::byte* out, std::size_t plane_bytes) {
   if (plane_bytes == 0) {
     auto* const values = reinterpret_cast<T*>(out);
     for (std::size_t i = 0; i < count; ++i)
-      for (int c = 0; c < kChannels; ++c) values[i * kChannels + c] = narrow<T>(row[4 * i + c]);
+      for (std::size_t c = 0; c < kChannels; ++c)
+        values[i * kChannels + c] = narrow<T>(row[4 * i + c]);
     return;
   }
   // All planes in one pass, so that the compiler turns four pixels at a time.
   T* __restrict planes[4];
-  for (int c = 0; c < 4; ++c)
+  for (std::size_t c = 0; c < 4; ++c)
     planes[c] = reinterpret_cast<T*>(out + std::min(c, kChannels - 1) * plane_bytes);
   T* __restrict const first = planes[0];
   T* __restrict const second = planes[1];

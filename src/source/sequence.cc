@@ -135,8 +135,8 @@ std::optional<std::string> SequenceSource::finish() {
   if (remembered_ && begun_ && remembered_->epoch == epochs_ended_ && !asked_again_) {
     asked_again_ = true;
     Sample again;
-    const auto done =
-        guarded([&] { again = sequence_->get(remembered_->index); }, [] { return std::size_t{0}; });
+    const auto done = guarded([&, index = remembered_->index] { again = sequence_->get(index); },
+                              [] { return std::size_t{0}; });
     const bool same = done && digest_of(again) == remembered_->digest;
     if (!same)
       wrong = fmt::format(
