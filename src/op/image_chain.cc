@@ -80,7 +80,7 @@ class ImageChain final : public Op {
   [[nodiscard]] std::string word() const override { return "image"; }
   [[nodiscard]] std::string describe() const override {
     std::string text = "image";
-    for (const Step& step : steps_) text += " " + describe_step(step);
+    for (const Step& step : steps_) text += fmt::format(" {}", describe_step(step));
     return random_ ? fmt::format("{}, seed={}", text, seed_) : text;
   }
   [[nodiscard]] Json arguments() const override {
@@ -108,16 +108,7 @@ class ImageChain final : public Op {
     Scratch own;
     Scratch& scratch = context.scratch != nullptr ? *context.scratch : own;
     const std::size_t index = index_in(*in.spec);
-    for (std::size_t i = 0; i < in.columns.size(); ++i) {
-      if (i == index) continue;
-      const Column& from = in.columns[i];
-      const Column& to = out.columns[i];
-      if (from.dense()) {
-        if (from.row_bytes > 0) std::memcpy(to.data, from.data, in.rows * from.row_bytes);
-      } else {
-        for (std::size_t row = 0; row < in.rows; ++row) to.tensors[row] = from.tensors[row];
-      }
-    }
+    copy_other_columns(in, out, index);
     const ImageSpec wanted = image_after(in.spec->fields[index]);
     for (std::size_t row = 0; row < in.rows; ++row) {
       if (!trace::at_sample(in.identity.sample_id[row])) return cancelled(row);

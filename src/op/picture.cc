@@ -66,13 +66,12 @@ std::int64_t Picture::width() const {
   return resize_ ? window_.width : region_.width;
 }
 
-Result<void> Picture::crop(const Region& region) {
+void Picture::crop(const Region& region) {
   PENSTOCK_CHECK_LE(region.x + region.width, width());
   PENSTOCK_CHECK_LE(region.y + region.height, height());
   const Region inside = unmirrored(region, width(), height(), mirror_x_, mirror_y_);
   Region& whole = resize_ ? window_ : region_;
   whole = {whole.x + inside.x, whole.y + inside.y, region.width, region.height};
-  return {};
 }
 
 Result<void> Picture::resize(const ResizeTo& target) {

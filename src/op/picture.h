@@ -57,7 +57,7 @@ class Picture {
   [[nodiscard]] Scratch& scratch() const { return scratch_; }
 
   /// `region` must lie inside.
-  Result<void> crop(const Region& region);
+  void crop(const Region& region);
   Result<void> resize(const ResizeTo& target);
   void flip(bool horizontal, bool vertical);
   void point(const PointOp& op) { points_.push_back(op); }
