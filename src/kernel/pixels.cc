@@ -93,8 +93,11 @@ void widen_pixels(const std::byte* in, Dtype dtype, int channels, std::size_t co
 }
 
 void scale_pixels(float* row, std::size_t count, const Quad& scale, const Quad& bias) {
+  // Copies, which the row cannot be: so they are read once.
+  const Quad factor = scale;
+  const Quad offset = bias;
   for (std::size_t i = 0; i < count; ++i)
-    for (std::size_t c = 0; c < 4; ++c) row[4 * i + c] = row[4 * i + c] * scale[c] + bias[c];
+    for (std::size_t c = 0; c < 4; ++c) row[4 * i + c] = row[4 * i + c] * factor[c] + offset[c];
 }
 
 void clamp_pixels(float* row, std::size_t count, float low, float high) {
