@@ -89,6 +89,12 @@ TEST(ResampleTest, AnAxisThatIsRememberedIsTheOneThatWasMade) {
   for (std::size_t i = 1; i < made.size(); ++i) EXPECT_NE(made[i], made[i - 1]);
 }
 
+#if defined(PENSTOCK_HIGHWAY) && defined(__x86_64__)
+TEST(ResampleTest, ThereIsMoreThanOneTarget) {
+  EXPECT_GT(for_each_target([] {}), 1);
+}
+#endif
+
 TEST(ResampleTest, MixedRowsEqualThePlainFormOnEveryTarget) {
   for_each_target([] {
     for (const std::size_t values : {1, 2, 3, 15, 16, 17, 31, 64, 300, 1501})
