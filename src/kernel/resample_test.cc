@@ -97,10 +97,12 @@ TEST(ResampleTest, ThereIsMoreThanOneTarget) {
 
 TEST(ResampleTest, MixedRowsEqualThePlainFormOnEveryTarget) {
   for_each_target([] {
-    for (const std::size_t values : {1, 2, 3, 15, 16, 17, 31, 64, 300, 1501})
-      for (const std::size_t taps : {2, 4, 8, 30}) {
+    for (const std::size_t values : {1U, 2U, 3U, 15U, 16U, 17U, 31U, 64U, 300U, 1501U})
+      for (const std::size_t taps : {2U, 4U, 8U, 30U}) {
         std::vector<std::vector<std::uint8_t>> rows;
         std::vector<const std::uint8_t*> pointers;
+        rows.reserve(taps);
+        pointers.reserve(taps);
         for (std::size_t k = 0; k < taps; ++k) rows.push_back(random_row(values, 1000 * k + taps));
         for (const auto& row : rows) pointers.push_back(row.data());
         std::vector<std::int16_t> weights(taps);

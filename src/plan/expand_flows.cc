@@ -23,6 +23,8 @@ class ExpandFlow final : public Flow {
         first_id_(place.first_id) {}
   [[nodiscard]] CursorPtr open(Turn turn) const override;
 
+ private:
+  friend class ExpandCursor;
   const FlowPtr input_;
   const Expansion expansion_;
   const std::uint64_t first_id_;
@@ -342,6 +344,8 @@ class RowsFlow final : public Flow {
         first_id_(place.first_id) {}
   [[nodiscard]] CursorPtr open(Turn turn) const override;
 
+ private:
+  friend class RowsCursor;
   const FlowPtr input_;
   const std::uint64_t first_id_;
 };

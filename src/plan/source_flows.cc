@@ -24,6 +24,8 @@ class GeneratorFlow final : public Flow {
         first_id_(place.source.first_id) {}
   [[nodiscard]] CursorPtr open(Turn turn) const override;
 
+ private:
+  friend class GeneratorCursor;
   const GeneratorFn fn_;
   const std::string title_;
   const std::uint64_t first_id_;
@@ -58,6 +60,7 @@ class GeneratorCursor final : public Cursor {
           try {
             if (!run_) run_ = flow_.fn_.open({turn_.pass, turn_.round});
             run_->pull(pull);
+            // NOLINTNEXTLINE(bugprone-empty-catch): `wrong` has it
           } catch (const std::optional<std::string>&) {
           }
         },
@@ -134,6 +137,8 @@ class IndexedFlow final : public Flow {
       : Flow(stage->spec(), stage->ids()), stage_(std::move(stage)), size_(size) {}
   [[nodiscard]] CursorPtr open(Turn turn) const override;
 
+ private:
+  friend class IndexedCursor;
   const StagePtr stage_;
   const std::uint64_t size_;
 };
@@ -199,7 +204,7 @@ class IndexedCursor final : public Cursor {
     constexpr std::int64_t kCheap = 1'000;
     constexpr std::uint64_t kSharedRows = 64;
     constexpr std::uint64_t kCheapRows = 256;
-    constexpr std::uint64_t kCheapBytes = 64 * 1024;
+    constexpr std::uint64_t kCheapBytes = std::uint64_t{64} * 1024;
     if (row_cost_ >= kCostly) return pulling.gang != nullptr ? kSharedRows : 0;
     if (row_cost_ < 0 || row_cost_ > kCheap || row_bytes_ == 0) return 0;
     return std::min(kCheapRows, kCheapBytes / row_bytes_);

@@ -74,7 +74,7 @@ Result<void> SequenceSource::take_apart(const Asking& asking, SequenceBatch& bat
                       field.path, field.text(), rows ? fmt::format(", which are {}", *rows) : "")};
     field.shape.erase(field.shape.begin());
   }
-  const auto count = static_cast<std::uint64_t>(*rows);
+  const auto count = static_cast<std::uint64_t>(rows.value_or(0));
   if (count >= kRowsMax)
     return Failure{fmt::format("{} rows in one batch are above {}", count, kRowsMax - 1)};
   std::shared_ptr<const ElementSpec> wanted;
