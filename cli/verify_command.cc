@@ -188,6 +188,7 @@ int tell(const VerifyCommand& command, const FolderIndex& folder,
       fmt::print("odd     {}: {}\n", file["file"].get<std::string>(),
                  file["what"].get<std::string>());
     std::vector<std::string> counts;
+    counts.reserve(formats.size());
     for (const auto& [format, count] : formats)
       counts.push_back(fmt::format("{} {}", count, format));
     fmt::print("{} files, {:.1f} MB: {} broken, {} odd; {}\n", folder.files(),

@@ -1,126 +1,22 @@
-// Writes small images of every kind, for the image targets to start from: image_seeds FOLDER
-// makes FOLDER/image, FOLDER/png and FOLDER/jpeg.
-#ifdef PENSTOCK_WEBP
-#include <webp/encode.h>
-#endif
-
-#include <fmt/format.h>
+// Writes the seeds of the image targets: image_seeds FOLDER makes FOLDER/image, FOLDER/png and
+// FOLDER/jpeg.
+#include "fuzz/image_seeds.h"
 
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <string>
-
-#include "codec/made_images.h"
-
-namespace {
-
-namespace made = penstock::made;
-using made::Values;
-
-void write(const std::filesystem::path& folder, const std::string& name, const Values& file) {
-  std::filesystem::create_directories(folder);
-  std::ofstream out(folder / name, std::ios::binary);
-  out.write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
-}
-
-Values file_of(const std::string& text, std::size_t noise = 0) {
-  Values file(text.begin(), text.end());
-  const Values more = made::noise(noise);
-  file.insert(file.end(), more.begin(), more.end());
-  return file;
-}
-
-void write_pngs(const std::filesystem::path& folder) {
-  for (const int color : {0, 2, 3, 4, 6}) {
-    for (const int bits : {1, 4, 8, 16}) {
-      if ((bits < 8 && color != 0 && color != 3) || (bits == 16 && color == 3)) continue;
-      for (const bool odd : {false, true}) {
-        const Values file = made::png({.width = 9,
-                                       .height = 6,
-                                       .bits = bits,
-                                       .color = color,
-                                       .interlaced = odd,
-                                       .transparency = odd && color < 4,
-                                       .palette = 16,
-                                       .chunk = 60});
-        const std::string name = fmt::format("png_{}_{}_{}", color, bits, odd ? "odd" : "plain");
-        write(folder / "png", name, file);
-        if (bits == 8) write(folder / "image", name, file);
-      }
-    }
-  }
-}
-
-void write_jpegs(const std::filesystem::path& folder) {
-  for (const int channels : {1, 3, 4}) {
-    for (const int sampling : {11, 21, 22, 12}) {
-      for (const bool progressive : {false, true}) {
-        Values file = made::jpeg({.width = 19,
-                                  .height = 21,
-                                  .channels = channels,
-                                  .h_samples = sampling / 10,
-                                  .v_samples = sampling % 10,
-                                  .progressive = progressive,
-                                  .restart = sampling == 21 ? 1U : 0U,
-                                  .orientation = sampling == 12 ? 6 : 0});
-        const std::string name =
-            fmt::format("jpeg_{}_{}_{}", channels, sampling, progressive ? "steps" : "once");
-        if (sampling == 22) write(folder / "image", name, file);
-        file.insert(file.begin(), {5, 6, 7, 8});
-        write(folder / "jpeg", name, file);
-      }
-    }
-  }
-}
-
-void write_bmps(const std::filesystem::path& folder) {
-  const auto header = [](int height, char bits, char packing) {
-    std::string text("BM\0\0\0\0\0\0\0\0\x46\0\0\0\x28\0\0\0\x05\0\0\0", 22);
-    for (unsigned i = 0; i < 4; ++i)
-      text += static_cast<char>(static_cast<unsigned>(height) >> (8U * i));
-    text += std::string("\1\0", 2) + bits + '\0' + packing;
-    return text + std::string(23, '\0');
-  };
-  const std::string masks("\0\0\xff\0\0\xff\0\0\xff\0\0\0\0\0\0\0", 16);
-  write(folder / "image", "bmp_24", file_of(header(4, 24, 0) + std::string(16, '\0'), 64));
-  write(folder / "image", "bmp_32", file_of(header(-4, 32, 3) + masks, 80));
-  write(folder / "image", "bmp_8", file_of(header(1, 8, 0), 256 * 4 + 8));
-}
-
-void write_rest(const std::filesystem::path& folder) {
-  write(folder / "image", "pgm_text", file_of("P2 # gray\n3 2 15\n1 2 3\n4 5 15\n"));
-  write(folder / "image", "ppm_text", file_of("P3\n1 2\n255\n1 2 3\n4 5 255\n"));
-  write(folder / "image", "pgm", file_of("P5 4 3 255\n", 12));
-  write(folder / "image", "ppm", file_of("P6 2 2 65535\n", 24));
-  const std::string magic("\x93NUMPY\x01\0\x3e\0", 10);
-  write(folder / "image", "npy_u1",
-        file_of(magic + "{'descr': '|u1', 'fortran_order': False, 'shape': (3, 4, 3)} \n", 36));
-  write(folder / "image", "npy_f4",
-        file_of(magic + "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  \n", 48));
-#ifdef PENSTOCK_WEBP
-  const Values pixels = made::noise(std::size_t{16} * 16 * 4);
-  for (const bool lossless : {false, true}) {
-    std::uint8_t* out = nullptr;
-    const std::size_t size = lossless ? WebPEncodeLosslessRGBA(pixels.data(), 16, 16, 64, &out)
-                                      : WebPEncodeRGBA(pixels.data(), 16, 16, 64, 60, &out);
-    write(folder / "image", lossless ? "webp_lossless" : "webp", Values(out, out + size));
-    WebPFree(out);
-  }
-#endif
-}
-
-}  // namespace
 
 int main(int count, char** words) {
   if (count != 2) {
     std::cerr << "usage: image_seeds FOLDER\n";
     return 2;
   }
-  const std::filesystem::path folder = words[1];
-  write_pngs(folder);
-  write_jpegs(folder);
-  write_bmps(folder);
-  write_rest(folder);
+  for (const auto& [target, name, file] : penstock::fuzz::image_seeds()) {
+    const std::filesystem::path folder = std::filesystem::path(words[1]) / target;
+    std::filesystem::create_directories(folder);
+    std::ofstream out(folder / name, std::ios::binary);
+    out.write(reinterpret_cast<const char*>(file.data()),
+              static_cast<std::streamsize>(file.size()));
+  }
   return 0;
 }

@@ -5,32 +5,15 @@ every time.
 python3 make_pngs.py --out png --count 20000 [--wallpapers ROOT]
 """
 
-import argparse
-import glob
-import os
 import pathlib
 
 import numpy as np
-from make_photos import PATTERNS
+from make_photos import start
 from PIL import Image
 
 
 def main() -> None:
-    args = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    args.add_argument("--out", default="png")
-    args.add_argument("--count", type=int, default=20000)
-    args.add_argument(
-        "--wallpapers", default="/", help="folder under which the packages' files lie"
-    )
-    options = args.parse_args()
-    files = sorted(f for p in PATTERNS for f in glob.glob(os.path.join(options.wallpapers, p)))
-    if not files:
-        raise SystemExit(
-            "no wallpapers found: install mate-backgrounds and plasma-workspace-wallpapers"
-        )
-    photos = [Image.open(file).convert("RGB") for file in files]
+    options, photos = start(__doc__, out="png", count=20000)
     rng = np.random.default_rng(7)
     for i in range(options.count):
         folder = pathlib.Path(options.out, str(i % 10))

@@ -108,6 +108,7 @@ unsigned Pool::detach(const Work& work, std::chrono::nanoseconds patience) {
     const auto found = std::ranges::find_if(
         members, [&](const auto& member) { return member->work.get() == &work; });
     if (found == members.end()) return 0;
+    // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): it leaves the list, not us
     const std::shared_ptr<Member> member = *found;
     members.erase(found);
     member->leaving = true;

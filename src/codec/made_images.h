@@ -118,7 +118,8 @@ inline Values jpeg(const JpegOptions& options, const Values& pixels) {
     marker.insert(marker.end(), block.begin(), block.end());
     jpeg_write_marker(&cinfo, JPEG_APP0 + 1, marker.data(), static_cast<unsigned>(marker.size()));
   }
-  const std::size_t stride = static_cast<std::size_t>(options.width * options.channels);
+  const std::size_t stride =
+      static_cast<std::size_t>(options.width) * static_cast<std::size_t>(options.channels);
   while (cinfo.next_scanline < cinfo.image_height) {
     auto* row = const_cast<unsigned char*>(pixels.data() + cinfo.next_scanline * stride);
     jpeg_write_scanlines(&cinfo, &row, 1);
@@ -214,6 +215,7 @@ inline Values png(const PngOptions& options, Values pixels = {}) {
   if (options.color == PNG_COLOR_TYPE_PALETTE && options.bits == 8)
     for (auto& each : pixels) each = static_cast<std::uint8_t>(each % options.palette);
   std::vector<png_bytep> rows;
+  rows.reserve(options.height);
   for (unsigned y = 0; y < options.height; ++y) rows.push_back(pixels.data() + y * stride);
   png_write_image(png, rows.data());
   png_write_end(png, info);

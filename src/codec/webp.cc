@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
 #include <string_view>
 
 #include "codec/formats.h"
@@ -73,6 +76,27 @@ Region with_margin(const Region& part, const ImageInfo& stored) {
   return {.x = left, .y = top, .width = right - left, .height = bottom - top};
 }
 
+/// Decodes, looking at the time between pieces of a large file; what one piece can take is bounded
+/// by the limit of pixels. Nothing: it took too long.
+std::optional<VP8StatusCode> decode_in_time(EncodedBytes bytes, WebPDecoderConfig& config,
+                                            std::chrono::steady_clock::time_point deadline) {
+  constexpr std::size_t kAtOnce = std::size_t{1} << 20;
+  constexpr std::size_t kPiece = std::size_t{1} << 18;
+  const auto* const data = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  if (std::chrono::steady_clock::now() >= deadline) return std::nullopt;
+  if (bytes.size() <= kAtOnce) return WebPDecode(data, bytes.size(), &config);
+  const std::unique_ptr<WebPIDecoder, decltype(&WebPIDelete)> decoder(
+      WebPIDecode(nullptr, 0, &config), &WebPIDelete);
+  if (!decoder) return VP8_STATUS_OUT_OF_MEMORY;
+  VP8StatusCode status = VP8_STATUS_SUSPENDED;
+  for (std::size_t given = 0; status == VP8_STATUS_SUSPENDED && given < bytes.size();) {
+    if (std::chrono::steady_clock::now() >= deadline) return std::nullopt;
+    given = std::min(bytes.size(), given + kPiece);
+    status = WebPIUpdate(decoder.get(), data, given);
+  }
+  return status;
+}
+
 }  // namespace
 
 Result<ImageInfo> probe_webp(EncodedBytes bytes) {
@@ -131,9 +155,12 @@ Result<Pixels> decode_webp(EncodedBytes bytes, const ImageInfo& stored,
   config.output.u.RGBA.rgba = reinterpret_cast<std::uint8_t*>(rows);
   config.output.u.RGBA.stride = static_cast<int>(stride);
   config.output.u.RGBA.size = stride * static_cast<std::size_t>(area.height);
-  const VP8StatusCode status = WebPDecode(data, bytes.size(), &config);
+  const auto status = decode_in_time(bytes, config, request.deadline);
   WebPFreeDecBuffer(&config.output);
-  if (status != VP8_STATUS_OK) return refused(status);
+  if (!status)
+    return Failure{.message = "decoding the WebP took longer than the limit",
+                   .remedy = "raise time_max if such files are meant to be read"};
+  if (*status != VP8_STATUS_OK) return refused(*status);
   return Pixels{.data = rows + static_cast<std::size_t>(part.y - area.y) * stride +
                         static_cast<std::size_t>(part.x - area.x) * channels,
                 .width = part.width,

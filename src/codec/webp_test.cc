@@ -6,6 +6,7 @@
 #include <webp/encode.h>
 #endif
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -81,21 +82,27 @@ std::vector<WebpOptions> every_kind() {
           {.alpha = true, .lossless = true}};
 }
 
+/// What libwebp makes of it by itself.
+Values plainly(const Values& file, std::size_t channels) {
+  int width = 0;
+  int height = 0;
+  auto* const decode = channels == 4 ? WebPDecodeRGBA : WebPDecodeRGB;
+  std::uint8_t* const pixels = decode(file.data(), file.size(), &width, &height);
+  const std::size_t size =
+      static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * channels;
+  Values values(pixels, pixels + size);
+  WebPFree(pixels);
+  return values;
+}
+
 TEST(WebpTest, AFullDecodeIsWhatLibwebpGives) {
   for (const WebpOptions& options : every_kind()) {
     const Values file = webp(options);
-    int width = 0;
-    int height = 0;
-    std::uint8_t* const plain = WebPDecodeRGB(file.data(), file.size(), &width, &height);
     const auto decoded = made::decode(file);
     EXPECT_EQ(decoded.message, "");
-    EXPECT_EQ(decoded.values, Values(plain, plain + width * height * 3));
-    WebPFree(plain);
+    EXPECT_EQ(decoded.values, plainly(file, 3));
     EXPECT_EQ(decoded.info.channels, options.alpha ? 4 : 3);
-    std::uint8_t* const alpha = WebPDecodeRGBA(file.data(), file.size(), &width, &height);
-    EXPECT_EQ(made::decode(file, {.channels = 4}).values,
-              Values(alpha, alpha + width * height * 4));
-    WebPFree(alpha);
+    EXPECT_EQ(made::decode(file, {.channels = 4}).values, plainly(file, 4));
   }
 }
 
@@ -105,6 +112,32 @@ TEST(WebpTest, ARegionIsThatPartOfTheImage) {
     options.height = 38;
     made::expect_regions_equal_crops(webp(options), {.channels = 0}, 3);
   }
+}
+
+TEST(WebpTest, LargeFilesThatComeInPiecesHaveTheSamePixels) {
+  for (const WebpOptions& options : {WebpOptions{.width = 900, .height = 700, .lossless = true},
+                                     WebpOptions{.width = 1500, .height = 1400, .alpha = true}}) {
+    const Values file = webp(options);
+    ASSERT_GT(file.size(), std::size_t{1} << 20);
+    const auto decoded = made::decode(file);
+    EXPECT_EQ(decoded.message, "");
+    EXPECT_TRUE(decoded.values == plainly(file, 3));
+    const Region part{.x = 301, .y = 77, .width = 200, .height = 333};
+    const auto cut = made::decode(file, {.region = part});
+    EXPECT_EQ(cut.message, "");
+    EXPECT_TRUE(cut.values == made::crop(decoded, part));
+    Values damaged = file;
+    damaged.resize(file.size() / 2);
+    const auto size = static_cast<std::uint32_t>(damaged.size() - 8);
+    for (unsigned i = 0; i < 4; ++i) damaged[4 + i] = static_cast<std::uint8_t>(size >> (8 * i));
+    EXPECT_NE(made::decode(damaged).message, "");
+  }
+}
+
+TEST(WebpTest, TimeIsLimited) {
+  EXPECT_THAT(
+      made::decode(webp({}), {.limits = {.time_max = std::chrono::milliseconds(0)}}).message,
+      HasSubstr("longer than the limit"));
 }
 
 TEST(WebpTest, NoTruncationPasses) {

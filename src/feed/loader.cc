@@ -45,6 +45,7 @@ std::uint64_t default_skip_limit(const Plan& plan) {
 
 std::vector<Segment> segments_of(const State& state) {
   std::vector<Segment> segments;
+  segments.reserve(state.sizes.size());
   for (const State::Size& size : state.sizes)
     segments.push_back({size.step, size.position, size.batch, rule_of(size.tail)});
   return segments;
@@ -359,7 +360,7 @@ State::Stream stream_state(const StreamPlace& place) {
 
 /// A state of a stream is small as well: it is saved often, on every rank.
 void check_size(const State& state) {
-  constexpr std::size_t kBytesMax = 64 * 1024;
+  constexpr std::size_t kBytesMax = std::size_t{64} * 1024;
   if (!state.stream) return;
   if (const std::size_t bytes = state.to_json().size(); bytes > kBytesMax)
     throw StateError(fmt::format("where the stream is takes {} bytes, a state holds {} at most",

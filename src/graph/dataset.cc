@@ -383,7 +383,7 @@ Dataset Dataset::skip(std::int64_t count) const {
     node.size = Cardinality::of(0);
   } else if (cardinality().is_counted()) {
     const std::uint64_t all = cardinality().count();
-    node.size = Cardinality::of(all - std::min(all, *unwanted));
+    node.size = Cardinality::of(all - std::min(all, unwanted.value_or(all)));
   }
   return make(std::move(node));
 }

@@ -1,6 +1,8 @@
 // tested in src/kernel/resample_test.cc
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <vector>
 
 #include "kernel/resample.h"
 
@@ -77,9 +79,7 @@ void to_fixed(const float* real, std::size_t taps, std::int16_t* fixed) {
   }
 }
 
-}  // namespace
-
-Axis make_axis(const AxisRequest& request, Scratch& scratch) {
+Axis compute_axis(const AxisRequest& request, Scratch& scratch) {
   const double scale = static_cast<double>(request.in) / static_cast<double>(request.out);
   const double stretch =
       (request.antialias || request.filter == Filter::area) ? std::max(1.0, scale) : 1.0;
@@ -117,6 +117,65 @@ Axis make_axis(const AxisRequest& request, Scratch& scratch) {
   axis.first = first;
   axis.real = real;
   axis.fixed = fixed;
+  return axis;
+}
+
+/// Axes that were made before, the oldest of which gives way.
+class Remembered {
+ public:
+  [[nodiscard]] const Axis* find(const AxisRequest& request) const {
+    for (const Entry& entry : entries_)
+      if (entry.axis.count > 0 && entry.request == request) return &entry.axis;
+    return nullptr;
+  }
+  void keep(const AxisRequest& request, const Axis& axis) {
+    constexpr std::size_t kWeightsMax = 4096;
+    const std::size_t weights = axis.count * axis.taps;
+    if (weights > kWeightsMax) return;
+    Entry& entry = entries_[next_++ % kEntries];
+    entry.request = request;
+    entry.first.assign(axis.first, axis.first + axis.count);
+    entry.real.assign(axis.real, axis.real + weights);
+    entry.fixed.assign(axis.fixed, axis.fixed + weights);
+    entry.axis = axis;
+    entry.axis.first = entry.first.data();
+    entry.axis.real = entry.real.data();
+    entry.axis.fixed = entry.fixed.data();
+  }
+
+ private:
+  struct Entry {
+    AxisRequest request;
+    Axis axis;
+    std::vector<std::int32_t> first;
+    std::vector<float> real;
+    std::vector<std::int16_t> fixed;
+  };
+  static constexpr std::size_t kEntries = 4;  // rows and columns, mirrored and not
+  std::array<Entry, kEntries> entries_;
+  std::size_t next_ = 0;
+};
+
+template <typename T>
+const T* copied(const T* values, std::size_t count, Scratch& scratch) {
+  T* const copy = scratch.array<T>(count);
+  std::copy_n(values, count, copy);
+  return copy;
+}
+
+}  // namespace
+
+Axis make_axis(const AxisRequest& request, Scratch& scratch) {
+  thread_local Remembered remembered;
+  if (const Axis* const before = remembered.find(request)) {
+    Axis axis = *before;
+    axis.first = copied(axis.first, axis.count, scratch);
+    axis.real = copied(axis.real, axis.count * axis.taps, scratch);
+    axis.fixed = copied(axis.fixed, axis.count * axis.taps, scratch);
+    return axis;
+  }
+  const Axis axis = compute_axis(request, scratch);
+  remembered.keep(request, axis);
   return axis;
 }
 

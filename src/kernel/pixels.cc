@@ -7,13 +7,13 @@
 namespace penstock {
 namespace {
 
-template <typename T, int kChannels>
+template <typename T, int Channels>
 void widen(const T* in, std::size_t count, bool mirrored, float* out) {
   const std::ptrdiff_t step = mirrored ? -4 : 4;
   if (mirrored) out += 4 * (count - 1);
-  for (std::size_t i = 0; i < count; ++i, out += step, in += kChannels) {
-    for (int c = 0; c < kChannels; ++c) out[c] = static_cast<float>(in[c]);
-    for (int c = kChannels; c < 4; ++c) out[c] = 0;
+  for (std::size_t i = 0; i < count; ++i, out += step, in += Channels) {
+    for (int c = 0; c < Channels; ++c) out[c] = static_cast<float>(in[c]);
+    for (int c = Channels; c < 4; ++c) out[c] = 0;
   }
 }
 
@@ -36,33 +36,35 @@ template <typename T>
 T narrow(float value) {
   if constexpr (std::is_integral_v<T>) {
     constexpr auto kMost = static_cast<float>(std::numeric_limits<T>::max());
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings): never negative, and lround is a call a value
     return static_cast<T>(std::min(std::max(value, 0.0F), kMost) + 0.5F);
   } else {
     return static_cast<T>(value);
   }
 }
 
-template <typename T, int kChannels>
+template <typename T, std::size_t Channels>
 void store(const float* row, std::size_t count, std::byte* out, std::size_t plane_bytes) {
   if (plane_bytes == 0) {
     auto* const values = reinterpret_cast<T*>(out);
     for (std::size_t i = 0; i < count; ++i)
-      for (int c = 0; c < kChannels; ++c) values[i * kChannels + c] = narrow<T>(row[4 * i + c]);
+      for (std::size_t c = 0; c < Channels; ++c)
+        values[i * Channels + c] = narrow<T>(row[4 * i + c]);
     return;
   }
   // All planes in one pass, so that the compiler turns four pixels at a time.
   T* __restrict planes[4];
-  for (int c = 0; c < 4; ++c)
-    planes[c] = reinterpret_cast<T*>(out + std::min(c, kChannels - 1) * plane_bytes);
+  for (std::size_t c = 0; c < 4; ++c)
+    planes[c] = reinterpret_cast<T*>(out + std::min(c, Channels - 1) * plane_bytes);
   T* __restrict const first = planes[0];
   T* __restrict const second = planes[1];
   T* __restrict const third = planes[2];
   T* __restrict const fourth = planes[3];
   for (std::size_t i = 0; i < count; ++i) {
     first[i] = narrow<T>(row[4 * i]);
-    if constexpr (kChannels > 1) second[i] = narrow<T>(row[4 * i + 1]);
-    if constexpr (kChannels > 2) third[i] = narrow<T>(row[4 * i + 2]);
-    if constexpr (kChannels > 3) fourth[i] = narrow<T>(row[4 * i + 3]);
+    if constexpr (Channels > 1) second[i] = narrow<T>(row[4 * i + 1]);
+    if constexpr (Channels > 2) third[i] = narrow<T>(row[4 * i + 2]);
+    if constexpr (Channels > 3) fourth[i] = narrow<T>(row[4 * i + 3]);
   }
 }
 
@@ -92,8 +94,11 @@ void widen_pixels(const std::byte* in, Dtype dtype, int channels, std::size_t co
 }
 
 void scale_pixels(float* row, std::size_t count, const Quad& scale, const Quad& bias) {
+  // Copies, which the row cannot be: so they are read once.
+  const Quad factor = scale;
+  const Quad offset = bias;
   for (std::size_t i = 0; i < count; ++i)
-    for (std::size_t c = 0; c < 4; ++c) row[4 * i + c] = row[4 * i + c] * scale[c] + bias[c];
+    for (std::size_t c = 0; c < 4; ++c) row[4 * i + c] = row[4 * i + c] * factor[c] + offset[c];
 }
 
 void clamp_pixels(float* row, std::size_t count, float low, float high) {

@@ -3,8 +3,8 @@
 #if defined(PENSTOCK_HIGHWAY) && defined(__x86_64__)
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernel/resample.cc"
-#include <hwy/foreach_target.h>  // compiles what follows once for each CPU target
+#define HWY_TARGET_INCLUDE "kernel/resample.cc"  // NOLINT: the name is Highway's
+#include <hwy/foreach_target.h>                  // compiles what follows once for each CPU target
 // after foreach_target
 #include <hwy/highway.h>
 

@@ -20,6 +20,7 @@ struct AxisRequest {
   Filter filter = Filter::bilinear;
   bool antialias = true;  // the filter grows with the source where that is larger than the result
   bool mirrored = false;  // the wanted part comes out backwards
+  bool operator==(const AxisRequest&) const = default;
 };
 
 /// Which source pixels make each pixel of the result, and their weights. The weights of pixel i are
@@ -33,7 +34,8 @@ struct Axis {
   std::int64_t source_first = 0;  // what is needed of the source
   std::int64_t source_end = 0;
 };
-/// Lives as long as the frame of `scratch` around it.
+/// Lives as long as the frame of `scratch` around it. A thread remembers the last few that it made:
+/// images of one size need the same ones again and again.
 Axis make_axis(const AxisRequest& request, Scratch& scratch);
 
 /// How much may be read past the end of a row, and written past the end of a mixed one.

@@ -64,12 +64,45 @@ TEST(ResampleTest, APartOfTheResultHasTheWeightsOfTheWhole) {
   }
 }
 
+TEST(ResampleTest, AnAxisThatIsRememberedIsTheOneThatWasMade) {
+  // More kinds than are remembered, each asked for twice in a row and again after the others.
+  const auto text_of = [](const AxisRequest& request) {
+    Scratch scratch;
+    const Axis axis = make_axis(request, scratch);
+    std::vector<double> text{static_cast<double>(axis.taps), static_cast<double>(axis.source_first),
+                             static_cast<double>(axis.source_end)};
+    text.insert(text.end(), axis.first, axis.first + axis.count);
+    text.insert(text.end(), axis.fixed, axis.fixed + axis.count * axis.taps);
+    text.insert(text.end(), axis.real, axis.real + axis.count * axis.taps);
+    return text;
+  };
+  std::vector<AxisRequest> requests;
+  for (const Filter filter : kFilters)
+    for (const bool mirrored : {false, true})
+      requests.push_back({9, 5, 1, 3, filter, true, mirrored});
+  std::vector<std::vector<double>> made;
+  for (const AxisRequest& request : requests) {
+    made.push_back(text_of(request));
+    EXPECT_EQ(text_of(request), made.back());
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(text_of(requests[i]), made[i]);
+  for (std::size_t i = 1; i < made.size(); ++i) EXPECT_NE(made[i], made[i - 1]);
+}
+
+#if defined(PENSTOCK_HIGHWAY) && defined(__x86_64__)
+TEST(ResampleTest, ThereIsMoreThanOneTarget) {
+  EXPECT_GT(for_each_target([] {}), 1);
+}
+#endif
+
 TEST(ResampleTest, MixedRowsEqualThePlainFormOnEveryTarget) {
   for_each_target([] {
-    for (const std::size_t values : {1, 2, 3, 15, 16, 17, 31, 64, 300, 1501})
-      for (const std::size_t taps : {2, 4, 8, 30}) {
+    for (const std::size_t values : {1U, 2U, 3U, 15U, 16U, 17U, 31U, 64U, 300U, 1501U})
+      for (const std::size_t taps : {2U, 4U, 8U, 30U}) {
         std::vector<std::vector<std::uint8_t>> rows;
         std::vector<const std::uint8_t*> pointers;
+        rows.reserve(taps);
+        pointers.reserve(taps);
         for (std::size_t k = 0; k < taps; ++k) rows.push_back(random_row(values, 1000 * k + taps));
         for (const auto& row : rows) pointers.push_back(row.data());
         std::vector<std::int16_t> weights(taps);

@@ -1,5 +1,6 @@
 #pragma once
-// For tests: runs a piece of code once for every CPU target that this machine has.
+// For tests: runs a piece of code once for every CPU target that this machine has. Whoever includes
+// it is compiled with PENSTOCK_HIGHWAY (tests/CMakeLists.txt).
 
 #ifdef PENSTOCK_HIGHWAY
 #include <hwy/highway.h>
@@ -8,17 +9,22 @@
 
 namespace penstock {
 
+/// Returns how many there were.
 template <typename Body>
-void for_each_target(Body body) {
+int for_each_target(Body body) {
 #ifdef PENSTOCK_HIGHWAY
+  int targets = 0;
   const auto all = hwy::SupportedTargets();
   for (auto left = all; left != 0; left &= left - 1) {
     hwy::SetSupportedTargetsForTest(left & ~(left - 1));
     body();
+    ++targets;
   }
   hwy::SetSupportedTargetsForTest(0);
+  return targets;
 #else
   body();
+  return 1;
 #endif
 }
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -94,25 +93,14 @@ class Cast final : public Op {
 
   Result<void> run(const BlockView& in, const BlockView& out, const OpContext&) const override {
     const std::size_t index = index_in(*in.spec);
-    for (std::size_t i = 0; i < in.columns.size(); ++i) {
-      const Column& from = in.columns[i];
-      const Column& to = out.columns[i];
-      if (i == index) {
-        run_column(from, in.spec->fields[i].dtype, to, in.rows);
-      } else if (from.dense()) {
-        if (from.row_bytes > 0) std::memcpy(to.data, from.data, in.rows * from.row_bytes);
-      } else {
-        for (std::size_t row = 0; row < in.rows; ++row) to.tensors[row] = from.tensors[row];
-      }
-    }
+    copy_other_columns(in, out, index);
+    run_column(in.columns[index], in.spec->fields[index].dtype, out.columns[index], in.rows);
     return {};
   }
 
  private:
   [[nodiscard]] std::size_t index_in(const ElementSpec& spec) const {
-    const auto index = spec.find(path_);
-    if (!index) throw ConfigError(fmt::format("cast: no field \"{}\" in {}", path_, spec.text()));
-    return *index;
+    return field_index("cast", path_, spec);
   }
 
   void run_column(const Column& from, Dtype source, const Column& to, std::size_t rows) const {

@@ -1,5 +1,5 @@
 // tested in src/op/image_ops_test.cc
-#include "op/image_step.h"
+#include "op/random_part.h"
 
 namespace penstock {
 namespace {
@@ -44,7 +44,8 @@ class Crop final : public ImageStep {
     if (region_.y + region_.height > picture.height() ||
         region_.x + region_.width > picture.width())
       return too_small("crop", region_.y + region_.height, region_.x + region_.width, picture);
-    return picture.crop(region_);
+    picture.crop(region_);
+    return {};
   }
 
  private:
@@ -65,8 +66,9 @@ class CenterCrop final : public ImageStep {
   Result<void> apply(Picture& picture, Rng&) const override {
     if (height_ > picture.height() || width_ > picture.width())
       return too_small("center_crop", height_, width_, picture);
-    return picture.crop(
+    picture.crop(
         {(picture.width() - width_) / 2, (picture.height() - height_) / 2, width_, height_});
+    return {};
   }
 
  private:
@@ -89,12 +91,10 @@ class RandomCrop final : public ImageStep {
   Result<void> apply(Picture& picture, Rng& rng) const override {
     if (height_ > picture.height() || width_ > picture.width())
       return too_small("random_crop", height_, width_, picture);
-    const auto place = [&rng](std::int64_t room) {
-      return static_cast<std::int64_t>(rng.integer(static_cast<std::uint64_t>(room) + 1));
-    };
-    const std::int64_t y = place(picture.height() - height_);
-    const std::int64_t x = place(picture.width() - width_);
-    return picture.crop({x, y, width_, height_});
+    const std::int64_t y = draw_place(picture.height() - height_, rng);
+    const std::int64_t x = draw_place(picture.width() - width_, rng);
+    picture.crop({x, y, width_, height_});
+    return {};
   }
 
  private:

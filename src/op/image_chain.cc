@@ -80,7 +80,7 @@ class ImageChain final : public Op {
   [[nodiscard]] std::string word() const override { return "image"; }
   [[nodiscard]] std::string describe() const override {
     std::string text = "image";
-    for (const Step& step : steps_) text += " " + describe_step(step);
+    for (const Step& step : steps_) text += fmt::format(" {}", describe_step(step));
     return random_ ? fmt::format("{}, seed={}", text, seed_) : text;
   }
   [[nodiscard]] Json arguments() const override {
@@ -108,22 +108,18 @@ class ImageChain final : public Op {
     Scratch own;
     Scratch& scratch = context.scratch != nullptr ? *context.scratch : own;
     const std::size_t index = index_in(*in.spec);
-    for (std::size_t i = 0; i < in.columns.size(); ++i) {
-      if (i == index) continue;
-      const Column& from = in.columns[i];
-      const Column& to = out.columns[i];
-      if (from.dense()) {
-        if (from.row_bytes > 0) std::memcpy(to.data, from.data, in.rows * from.row_bytes);
-      } else {
-        for (std::size_t row = 0; row < in.rows; ++row) to.tensors[row] = from.tensors[row];
-      }
-    }
+    copy_other_columns(in, out, index);
     const ImageSpec wanted = image_after(in.spec->fields[index]);
     for (std::size_t row = 0; row < in.rows; ++row) {
       if (!trace::at_sample(in.identity.sample_id[row])) return cancelled(row);
       const Scratch::Frame frame(scratch);
       const trace::PhaseTimer timer(trace::Phase::image);
-      auto done = run_row(in, out, index, row, wanted, context, scratch);
+      Result<void> done;
+      if (auto picture = through_steps(in, index, row, context, scratch)) {
+        done = write(*picture, wanted, out, index, row);
+      } else {
+        done = std::move(picture.failure());
+      }
       if (!done) {
         done.failure().row = row;
         return done;
@@ -192,20 +188,23 @@ class ImageChain final : public Op {
     return Picture(pixels, scratch);
   }
 
-  Result<void> run_row(const BlockView& in, const BlockView& out, std::size_t index,
-                       std::size_t row, const ImageSpec& wanted, const OpContext& context,
-                       Scratch& scratch) const {
-    auto opened = open(in, index, row, scratch);
-    if (!opened) return std::move(opened.failure());
-    Picture& picture = *opened;
+  Result<Picture> through_steps(const BlockView& in, std::size_t index, std::size_t row,
+                                const OpContext& context, Scratch& scratch) const {
+    auto picture = open(in, index, row, scratch);
+    if (!picture) return picture;
     std::uint64_t drawn = 0;
     if (random_) drawn = (*context.rng)(row)();
     std::uint64_t ordinal = 0;  // each random step has numbers of its own
     for (const Step& each : steps_) {
       Rng rng(drawn, ordinal);
       if (each.step->random()) ++ordinal;
-      if (auto done = each.step->apply(picture, rng); !done) return done;
+      if (auto done = each.step->apply(*picture, rng); !done) return std::move(done.failure());
     }
+    return picture;
+  }
+
+  static Result<void> write(Picture& picture, const ImageSpec& wanted, const BlockView& out,
+                            std::size_t index, std::size_t row) {
     const Column& to = out.columns[index];
     const std::size_t size =
         static_cast<std::size_t>(picture.height()) * static_cast<std::size_t>(picture.width()) *

@@ -2,7 +2,6 @@
 #include "op/mixing.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "penstock/error.h"
 #include "sample/rows.h"
@@ -56,17 +55,10 @@ std::string MixingOp::describe() const {
   return fmt::format("{}(alpha={}), seed={}", word_, alpha_, seed_);
 }
 
-std::size_t MixingOp::index_of(const ElementSpec& spec, const std::string& field) const {
-  const auto index = spec.find(field);
-  if (!index)
-    throw ConfigError(fmt::format("{}: no field \"{}\" in {}", word_, field, spec.text()));
-  return *index;
-}
-
 ElementSpec MixingOp::output(const ElementSpec& input) const {
   if (!input.known) return input;
-  const FieldSpec& image = input.fields[index_of(input, image_)];
-  const FieldSpec& label = input.fields[index_of(input, label_)];
+  const FieldSpec& image = input.fields[field_index(word_, image_, input)];
+  const FieldSpec& label = input.fields[field_index(word_, label_, input)];
   if (image.dtype != Dtype::f32 || image.shape.size() != 3 || !is_dense(image))
     throw ConfigError(fmt::format("{}: field \"{}\" is {}", word_, image_, image.text()), {},
                       "it mixes f32 images: end the image chain with to_float() or normalize()");
@@ -78,16 +70,9 @@ ElementSpec MixingOp::output(const ElementSpec& input) const {
 
 Result<void> MixingOp::run(const BlockView& in, const BlockView& out,
                            const OpContext& context) const {
-  for (std::size_t i = 0; i < in.columns.size(); ++i) {
-    const Column& from = in.columns[i];
-    const Column& to = out.columns[i];
-    if (from.dense() && from.row_bytes > 0)
-      std::memcpy(to.data, from.data, in.rows * from.row_bytes);
-    for (std::size_t row = 0; !from.dense() && row < in.rows; ++row)
-      to.tensors[row] = from.tensors[row];
-  }
-  const std::size_t image = index_of(*in.spec, image_);
-  const std::size_t label = index_of(*in.spec, label_);
+  copy_other_columns(in, out, in.columns.size());
+  const std::size_t image = field_index(word_, image_, *in.spec);
+  const std::size_t label = field_index(word_, label_, *in.spec);
   const std::size_t classes = in.columns[label].row_bytes / sizeof(float);
   for (std::size_t row = 0; row < in.rows; ++row) {
     Rng rng = (*context.rng)(row);

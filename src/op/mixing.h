@@ -35,8 +35,6 @@ class MixingOp : public Op {
   virtual double mix(const Pair& pair, double share, Rng& rng) const = 0;
 
  private:
-  [[nodiscard]] std::size_t index_of(const ElementSpec& spec, const std::string& field) const;
-
   std::string word_;
   Json arguments_;
   double alpha_ = 1;

@@ -40,15 +40,7 @@ class OneHot final : public Op {
   }
   Result<void> run(const BlockView& in, const BlockView& out, const OpContext&) const override {
     const std::size_t index = index_in(*in.spec);
-    for (std::size_t i = 0; i < in.columns.size(); ++i) {
-      const Column& from = in.columns[i];
-      const Column& to = out.columns[i];
-      if (i == index) continue;
-      if (from.dense() && from.row_bytes > 0)
-        std::memcpy(to.data, from.data, in.rows * from.row_bytes);
-      for (std::size_t row = 0; !from.dense() && row < in.rows; ++row)
-        to.tensors[row] = from.tensors[row];
-    }
+    copy_other_columns(in, out, index);
     auto* values = reinterpret_cast<float*>(out.columns[index].data);
     std::fill_n(values, in.rows * static_cast<std::size_t>(classes_), 0.0F);
     for (std::size_t row = 0; row < in.rows; ++row, values += classes_) {
@@ -66,10 +58,7 @@ class OneHot final : public Op {
 
  private:
   [[nodiscard]] std::size_t index_in(const ElementSpec& spec) const {
-    const auto index = spec.find(field_);
-    if (!index)
-      throw ConfigError(fmt::format("one_hot: no field \"{}\" in {}", field_, spec.text()));
-    return *index;
+    return field_index("one_hot", field_, spec);
   }
   static std::int64_t label_at(const BlockView& in, std::size_t index, std::size_t row) {
     const Column& column = in.columns[index];

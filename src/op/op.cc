@@ -1,5 +1,8 @@
 #include "op/op.h"
 
+#include <fmt/format.h>
+
+#include <cstring>
 #include <utility>
 
 #include "base/json.h"
@@ -38,6 +41,26 @@ Result<Sample> Op::run_sample(const Sample& in, const OpContext& context, std::s
   std::vector<Tensor> leaves;
   for (const Tensor& leaf : result.leaves()) leaves.push_back(leaf.kept());
   return Sample::assemble(result.structure(), std::move(leaves));
+}
+
+std::size_t field_index(const std::string& word, const std::string& field,
+                        const ElementSpec& spec) {
+  const auto index = spec.find(field);
+  if (!index) throw ConfigError(fmt::format("{}: no field \"{}\" in {}", word, field, spec.text()));
+  return *index;
+}
+
+void copy_other_columns(const BlockView& in, const BlockView& out, std::size_t index) {
+  for (std::size_t i = 0; i < in.columns.size(); ++i) {
+    if (i == index) continue;
+    const Column& from = in.columns[i];
+    const Column& to = out.columns[i];
+    if (!from.dense()) {
+      for (std::size_t row = 0; row < in.rows; ++row) to.tensors[row] = from.tensors[row];
+    } else if (in.rows * from.row_bytes > 0) {
+      std::memcpy(to.data, from.data, in.rows * from.row_bytes);
+    }
+  }
 }
 
 }  // namespace penstock

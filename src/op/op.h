@@ -52,6 +52,11 @@ class Op {
                                                   std::size_t row) const;
 };
 
+/// Where the field an op is for stands; ConfigError naming the op where there is none.
+std::size_t field_index(const std::string& word, const std::string& field, const ElementSpec& spec);
+/// Copies all columns as they are but `index`; none is left out where there is no such column.
+void copy_other_columns(const BlockView& in, const BlockView& out, std::size_t index);
+
 std::shared_ptr<const Op> make_column_op(ColumnFn fn, std::string name);
 std::shared_ptr<const Op> make_sample_op(SampleFn fn, const MapOptions& options);
 std::shared_ptr<const Op> make_block_op(BlockFn fn, const MapOptions& options);

@@ -66,13 +66,12 @@ std::int64_t Picture::width() const {
   return resize_ ? window_.width : region_.width;
 }
 
-Result<void> Picture::crop(const Region& region) {
+void Picture::crop(const Region& region) {
   PENSTOCK_CHECK_LE(region.x + region.width, width());
   PENSTOCK_CHECK_LE(region.y + region.height, height());
   const Region inside = unmirrored(region, width(), height(), mirror_x_, mirror_y_);
   Region& whole = resize_ ? window_ : region_;
   whole = {whole.x + inside.x, whole.y + inside.y, region.width, region.height};
-  return {};
 }
 
 Result<void> Picture::resize(const ResizeTo& target) {
@@ -129,7 +128,7 @@ void Picture::finish_row(float* row) const {
 /// Calls `emit(y, row)` for every row of the result, from its top or from its bottom.
 template <typename Emit>
 Result<void> Picture::each_row(Emit emit) {
-  if (resize_) return resized(emit);
+  if (resize_) return resized(ResizeTo(*resize_), emit);
   const std::size_t count = as_size(region_.width);
   float* const row = scratch_.array<float>(4 * count);
   const auto place = [&](std::int64_t y) { return mirror_y_ ? region_.height - 1 - y : y; };
@@ -155,10 +154,10 @@ Result<void> Picture::each_row(Emit emit) {
 
 /// Turns a source of wider values into floats, or a large JPEG into a smaller one, so that what is
 /// left to resize are bytes or floats.
-Result<void> Picture::prepare_resize() {
+Result<void> Picture::prepare_resize(const ResizeTo& target) {
   if (fast_scale_ && !bytes_.empty() && info_.format == ImageFormat::jpeg) {
-    request_.fast_width = resize_->width;
-    request_.fast_height = resize_->height;
+    request_.fast_width = target.width;
+    request_.fast_height = target.height;
     auto small = decoded(region_);
     if (!small) return std::move(small.failure());
     bytes_ = {};
@@ -181,13 +180,13 @@ Result<void> Picture::prepare_resize() {
 }
 
 template <typename Emit>
-Result<void> Picture::resized(Emit emit) {
-  if (auto done = prepare_resize(); !done) return done;
-  const Axis columns = make_axis({region_.width, resize_->width, window_.x, window_.width,
-                                  resize_->filter, resize_->antialias, mirror_x_},
+Result<void> Picture::resized(const ResizeTo& target, Emit emit) {
+  if (auto done = prepare_resize(target); !done) return done;
+  const Axis columns = make_axis({region_.width, target.width, window_.x, window_.width,
+                                  target.filter, target.antialias, mirror_x_},
                                  scratch_);
-  const Axis rows = make_axis({region_.height, resize_->height, window_.y, window_.height,
-                               resize_->filter, resize_->antialias, mirror_y_},
+  const Axis rows = make_axis({region_.height, target.height, window_.y, window_.height,
+                               target.filter, target.antialias, mirror_y_},
                               scratch_);
   const auto mix = [&](auto values, auto from, auto weights, auto turn) -> Result<void> {
     using Mixed = decltype(values);

@@ -57,7 +57,7 @@ class Picture {
   [[nodiscard]] Scratch& scratch() const { return scratch_; }
 
   /// `region` must lie inside.
-  Result<void> crop(const Region& region);
+  void crop(const Region& region);
   Result<void> resize(const ResizeTo& target);
   void flip(bool horizontal, bool vertical);
   void point(const PointOp& op) { points_.push_back(op); }
@@ -76,9 +76,9 @@ class Picture {
   template <typename Emit>
   Result<void> each_row(Emit emit);
   Result<Pixels> decoded(const Region& region);
-  Result<void> prepare_resize();
+  Result<void> prepare_resize(const ResizeTo& target);
   template <typename Emit>
-  Result<void> resized(Emit emit);
+  Result<void> resized(const ResizeTo& target, Emit emit);
   void finish_row(float* row) const;
   void start_from(const FloatImage& image);
 

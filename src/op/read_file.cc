@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstring>
 #include <utility>
 
 #include "base/json.h"
@@ -35,14 +34,7 @@ class ReadFile final : public Op {
 
   Result<void> run(const BlockView& in, const BlockView& out, const OpContext&) const override {
     const std::size_t index = index_in(*in.spec);
-    for (std::size_t i = 0; i < in.columns.size(); ++i) {
-      const Column& from = in.columns[i];
-      const Column& to = out.columns[i];
-      if (from.dense() && from.row_bytes > 0)
-        std::memcpy(to.data, from.data, in.rows * from.row_bytes);
-      for (std::size_t row = 0; !from.dense() && i != index && row < in.rows; ++row)
-        to.tensors[row] = from.tensors[row];
-    }
+    copy_other_columns(in, out, index);
     for (std::size_t row = 0; row < in.rows; ++row) {
       if (!trace::at_sample(in.identity.sample_id[row])) return cancelled(row);
       auto done = read_row(in.columns[index].tensors[row], out.columns[index].tensors[row]);
@@ -56,10 +48,7 @@ class ReadFile final : public Op {
 
  private:
   [[nodiscard]] std::size_t index_in(const ElementSpec& spec) const {
-    const auto index = spec.find(path_);
-    if (!index)
-      throw ConfigError(fmt::format("read_file: no field \"{}\" in {}", path_, spec.text()));
-    return *index;
+    return field_index("read_file", path_, spec);
   }
 
   static Result<void> read_row(const Tensor& path, Tensor& out) {

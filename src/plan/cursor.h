@@ -58,6 +58,12 @@ struct Pulling {
   Gang* gang = nullptr;             // null: everything in the calling thread
 };
 
+/// Rows of a block that stays with whoever made it, from `first` on.
+struct LentRows {
+  const BlockView* block = nullptr;
+  std::size_t first = 0;
+};
+
 /// After a failure a cursor cannot be used any more.
 class Cursor {
  public:
@@ -65,6 +71,9 @@ class Cursor {
   /// Writes the next rows to `out` and returns how many: fewer than asked for only at the end. What
   /// is not asked for is not pulled.
   virtual Result<std::size_t> pull(const BlockView& out, Pulling& pulling) = 0;
+  /// Where all of the next `rows` rows are in memory already: passes by them and says where they
+  /// are, until the next call. Otherwise no block, and nothing happens.
+  virtual LentRows lend([[maybe_unused]] std::size_t rows) { return {}; }
   /// Where it is, between two pulls.
   virtual void save(Anchor& anchor) = 0;
   /// Goes where `save` was called; for a cursor that has not pulled yet.

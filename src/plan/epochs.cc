@@ -12,7 +12,7 @@ std::string counted(std::uint64_t count, const char* what) {
 /// "3 epochs and 1 step of the next", or "7 steps" where that is less than an epoch
 std::string in_epochs(std::uint64_t pass, std::uint64_t steps) {
   if (pass < steps) return counted(pass, "step");
-  const std::string epochs = counted(pass / steps, "epoch");
+  std::string epochs = counted(pass / steps, "epoch");
   if (pass % steps == 0) return epochs;
   return fmt::format("{} and {} of the next", epochs, counted(pass % steps, "step"));
 }

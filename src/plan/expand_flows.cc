@@ -23,13 +23,18 @@ class ExpandFlow final : public Flow {
         first_id_(place.first_id) {}
   [[nodiscard]] CursorPtr open(Turn turn) const override;
 
+ private:
+  friend class ExpandCursor;
   const FlowPtr input_;
   const Expansion expansion_;
   const std::uint64_t first_id_;
 };
 
-/// Copies blocks of `block` rows to places `stride` rows apart, without their identity.
+/// Copies rows [at, end), `block` of them at a time, to places `stride` rows apart from `first` on,
+/// without their identity.
 struct Stripes {
+  std::size_t at = 0;
+  std::size_t end = 0;
   std::size_t first = 0;
   std::size_t block = 1;
   std::size_t stride = 1;
@@ -40,7 +45,8 @@ void copy_words(const std::byte* from, std::byte* to, std::size_t count, std::si
     std::memcpy(to + i * stride, from + i * sizeof(Word), sizeof(Word));
 }
 void copy_stripes(const BlockView& from, const BlockView& to, const Stripes& stripes) {
-  const std::size_t count = from.rows / stripes.block;
+  const std::size_t rows = stripes.end - stripes.at;
+  const std::size_t count = rows / stripes.block;
   const auto place = [&](std::size_t row) {
     return stripes.first + row / stripes.block * stripes.stride + row % stripes.block;
   };
@@ -49,21 +55,23 @@ void copy_stripes(const BlockView& from, const BlockView& to, const Stripes& str
     const Column& target = to.columns[i];
     const std::size_t bytes = stripes.block * source.row_bytes;
     const std::size_t stride = stripes.stride * source.row_bytes;
+    const std::byte* const data = source.data + stripes.at * source.row_bytes;
     std::byte* const first = target.data + stripes.first * source.row_bytes;
     if (!source.dense()) {
-      for (std::size_t row = 0; row < from.rows; ++row)
-        target.tensors[place(row)] = source.tensors[row];
+      for (std::size_t row = 0; row < rows; ++row)
+        target.tensors[place(row)] = source.tensors[stripes.at + row];
     } else if (bytes == sizeof(std::uint64_t)) {
-      copy_words<std::uint64_t>(source.data, first, count, stride);
+      copy_words<std::uint64_t>(data, first, count, stride);
     } else if (bytes == sizeof(std::uint32_t)) {
-      copy_words<std::uint32_t>(source.data, first, count, stride);
+      copy_words<std::uint32_t>(data, first, count, stride);
     } else if (bytes > 0) {
       for (std::size_t k = 0; k < count; ++k)
-        std::memcpy(first + k * stride, source.data + k * bytes, bytes);
+        std::memcpy(first + k * stride, data + k * bytes, bytes);
     }
   }
   if (from.samples != nullptr)
-    for (std::size_t row = 0; row < from.rows; ++row) to.samples[place(row)] = from.samples[row];
+    for (std::size_t row = 0; row < rows; ++row)
+      to.samples[place(row)] = from.samples[stripes.at + row];
 }
 
 /// Takes turns between open datasets, as tf.data does: an empty slot is filled when its turn comes,
@@ -108,6 +116,7 @@ class ExpandCursor final : public Cursor {
   }
 
   void save(Anchor& anchor) override {
+    anchor.numbers.reserve(anchor.numbers.size() + 8 + 4 * open_);
     anchor.numbers.insert(anchor.numbers.end(),
                           {pulled_, slot_, taken_, index_, input_ended_ ? 1ULL : 0ULL, open_});
     // The input is anchored before the oldest element that is still open.
@@ -162,11 +171,13 @@ class ExpandCursor final : public Cursor {
     CursorPtr cursor;  // null while the slot is empty
     std::uint64_t index = 0;
     std::uint64_t element_id = 0;
-    Anchor before;                    // where the input was before its element
-    std::unique_ptr<RowBuffer> rows;  // pulled, not given out
-    std::size_t ready = 0;
-    std::size_t at = 0;
+    Anchor before;  // where the input was before its element
+    std::unique_ptr<RowBuffer> rows;
+    BlockView pulled;    // in `rows`, or lent
+    std::size_t at = 0;  // rows [at, end) of it are not given out
+    std::size_t end = 0;
     bool ended = false;
+    bool fits = false;  // its rows are of the very spec of this flow
   };
 
   void advance() {
@@ -181,7 +192,7 @@ class ExpandCursor final : public Cursor {
     const std::uint64_t turns = (out.rows - made) / slots_.size() / block;
     if (turns < 2 || taken_ != 0 || open_ < slots_.size()) return std::size_t{0};
     for (const Slot& slot : slots_)
-      if (slot.at < slot.ready || slot.ended) return std::size_t{0};
+      if (slot.at < slot.end || slot.ended) return std::size_t{0};
     bool all = true;
     for (Slot& slot : slots_) {
       auto done = refill(slot, turns * block, pulling);
@@ -192,19 +203,29 @@ class ExpandCursor final : public Cursor {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       Slot& slot = slots_[i];
       const std::size_t turn = (i + slots_.size() - slot_) % slots_.size();
-      copy_stripes(slot.rows->rows(0, slot.ready), out,
-                   {made + turn * block, block, slots_.size() * block});
-      slot.at = slot.ready;
+      copy_stripes(slot.pulled, out,
+                   {slot.at, slot.end, made + turn * block, block, slots_.size() * block});
+      slot.at = slot.end;
     }
     return slots_.size() * turns * block;
   }
 
   Result<void> refill(Slot& slot, std::uint64_t rows, Pulling& pulling) {
+    if (slot.fits) {
+      if (const LentRows lent = slot.cursor->lend(rows); lent.block != nullptr) {
+        slot.pulled = *lent.block;
+        slot.at = lent.first;
+        slot.end = lent.first + rows;
+        return {};
+      }
+    }
     slot.rows->reserve(rows);
-    auto got = pull_as(*slot.cursor, slot.flow->spec(), slot.rows->rows(0, rows), pulling);
+    slot.pulled = slot.rows->rows(0, rows);
+    auto got = slot.fits ? slot.cursor->pull(slot.pulled, pulling)
+                         : pull_as(*slot.cursor, slot.flow->spec(), slot.pulled, pulling);
     if (!got) return std::move(got.failure());
     slot.at = 0;
-    slot.ready = *got;
+    slot.end = *got;
     slot.ended = *got < rows;
     return {};
   }
@@ -223,16 +244,16 @@ class ExpandCursor final : public Cursor {
     const std::uint64_t block = flow_.expansion_.block;
     const std::uint64_t rest = out.rows - made;
     const std::uint64_t wanted = std::min(rest, block - taken_);
-    if (slot.at == slot.ready) {
+    if (slot.at == slot.end) {
       // While so many rows are wanted each slot has this many turns at least, so nothing is pulled
       // that this call does not give out.
       const std::uint64_t turns = rest / slots_.size() / block;
       const std::uint64_t rows = turns > 1 && taken_ == 0 ? turns * block : wanted;
       if (auto done = refill(slot, rows, pulling); !done) return std::move(done.failure());
     }
-    const std::size_t rows = std::min<std::uint64_t>(wanted, slot.ready - slot.at);
+    const std::size_t rows = std::min<std::uint64_t>(wanted, slot.end - slot.at);
     if (rows > 0) {
-      copy_rows(slot.rows->rows(0, slot.ready), slot.at, out, made, rows);
+      copy_rows(slot.pulled, slot.at, out, made, rows);
       slot.at += rows;
       taken_ += rows;
     }
@@ -271,6 +292,7 @@ class ExpandCursor final : public Cursor {
     slot.cursor = slot.flow->open({turn_.pass, turn_.round * kEndlessRounds + slot.index});
     slot.before = std::move(before);
     slot.rows = std::make_unique<RowBuffer>(flow_.spec());
+    slot.fits = flow_.spec().known && slot.flow->spec() == flow_.spec();
     ++open_;
     return {};
   }
@@ -322,6 +344,8 @@ class RowsFlow final : public Flow {
         first_id_(place.first_id) {}
   [[nodiscard]] CursorPtr open(Turn turn) const override;
 
+ private:
+  friend class RowsCursor;
   const FlowPtr input_;
   const std::uint64_t first_id_;
 };

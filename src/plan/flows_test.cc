@@ -266,27 +266,58 @@ Values interleaved(const std::vector<Values>& inputs, std::size_t cycle, std::si
 TEST(FlowsTest, InterleaveOfAnyShapeIsAsDefined) {
   std::mt19937 draw(11);  // NOLINT: the same each time
   for (int trial = 0; trial < 300; ++trial) {
+    const bool is_long = trial % 10 == 7;  // longer than what is made ahead
     std::vector<Values> inputs(draw() % 8);
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      for (std::uint64_t k = 0, rows = draw() % 12; k < rows; ++k)
-        inputs[i].push_back(static_cast<std::int64_t>(100 * i + k));
+      for (std::uint64_t k = 0, rows = draw() % (is_long ? 700 : 12); k < rows; ++k)
+        inputs[i].push_back(static_cast<std::int64_t>(1000 * i + k));
     const std::uint64_t cycle = 1 + draw() % 5;
     const std::uint64_t block = 1 + draw() % 4;
     const Dataset dataset = generated(static_cast<std::int64_t>(inputs.size()))
                                 .interleave(
                                     [inputs](std::int64_t x) {
                                       const auto rows = inputs[static_cast<std::size_t>(x)].size();
-                                      return rising(100 * x, static_cast<std::int64_t>(rows));
+                                      return rising(1000 * x, static_cast<std::int64_t>(rows));
                                     },
                                     {.cycle = cycle, .block = block});
     const FlowPtr flow = flow_of(dataset);
     Puller puller(*flow);
     Rows rows;
-    while (puller.pull(1 + draw() % 30, rows)) {
+    while (puller.pull(1 + draw() % (is_long ? 300 : 30), rows)) {
     }
     ASSERT_EQ(rows.values, interleaved(inputs, cycle, block)) << cycle << " " << block;
     if (trial % 20 == 0) check_every_position(dataset, {0, 0}, draw);
   }
+}
+
+TEST(FlowsTest, WhatIsLentIsWhatWouldHaveBeenPulled) {
+  const Dataset dataset = rising(1000, 2000).map([](std::int64_t x) { return 3 * x; });
+  const FlowPtr flow = flow_of(dataset);
+  const CursorPtr cursor = flow->open({0, 4});
+  Scratch scratch;
+  Pulling pulling{scratch};
+  RowBuffer buffer(flow->spec());
+  buffer.reserve(40);
+  std::mt19937 draw(3);  // NOLINT: the same each time
+  for (std::uint64_t position = 0; position < 2000;) {
+    const std::size_t rows = std::min<std::uint64_t>(1 + draw() % 40, 2000 - position);
+    // Whether rows are made ahead depends on how long they take; what they are does not.
+    LentRows got = cursor->lend(rows);
+    const BlockView view = buffer.rows(0, rows);
+    if (got.block == nullptr) {
+      ASSERT_EQ(saved(*cursor).numbers, std::vector{position});
+      ASSERT_EQ(*cursor->pull(view, pulling), rows);
+      got.block = &view;
+    }
+    for (std::size_t row = 0; row < rows; ++row, ++position) {
+      ASSERT_EQ(read_row(*got.block, got.first + row).leaves().front().item<std::int64_t>(),
+                static_cast<std::int64_t>(3 * (1000 + position)));
+      ASSERT_EQ(got.block->identity.sample_id[got.first + row], position);
+      ASSERT_EQ(got.block->identity.occurrence[got.first + row], 4U);
+    }
+    ASSERT_EQ(saved(*cursor).numbers, std::vector{position});
+  }
+  EXPECT_EQ(cursor->lend(1).block, nullptr);
 }
 
 TEST(FlowsTest, WindowsArePermutedEachInItself) {

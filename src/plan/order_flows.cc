@@ -18,6 +18,8 @@ class WindowFlow final : public Flow {
       : Flow(input->spec(), input->ids()), input_(std::move(input)), order_(order) {}
   [[nodiscard]] CursorPtr open(Turn turn) const override;
 
+ private:
+  friend class WindowCursor;
   const FlowPtr input_;
   const WindowOrder order_;
 };
@@ -117,6 +119,8 @@ class RepeatFlow final : public Flow {
       : Flow(input->spec(), input->ids()), input_(std::move(input)), rounds_(rounds) {}
   [[nodiscard]] CursorPtr open(Turn turn) const override;
 
+ private:
+  friend class RepeatCursor;
   const FlowPtr input_;
   const std::uint64_t rounds_;
 };
@@ -190,6 +194,8 @@ class ConcatenateFlow final : public Flow {
   }
   [[nodiscard]] CursorPtr open(Turn turn) const override;
 
+ private:
+  friend class ConcatenateCursor;
   std::vector<FlowPtr> parts_;
 };
 
@@ -242,6 +248,8 @@ class ZipFlow final : public Flow {
       : Flow(spec, parts.front()->ids()), parts_(std::move(parts)), strict_(strict) {}
   [[nodiscard]] CursorPtr open(Turn turn) const override;
 
+ private:
+  friend class ZipCursor;
   const std::vector<FlowPtr> parts_;
   const bool strict_;
 };
@@ -321,12 +329,14 @@ class ZipCursor final : public Cursor {
 
   void write(std::size_t rows, const BlockView& out) {
     std::vector<BlockView> parts;
+    parts.reserve(buffers_.size());
     for (const auto& buffer : buffers_) parts.push_back(buffer->rows(0, rows));
     for (std::size_t row = 0; row < rows; ++row) {
       out.identity.sample_id[row] = parts[0].identity.sample_id[row];
       out.identity.occurrence[row] = parts[0].identity.occurrence[row];
       if (out.samples == nullptr) continue;
       std::vector<Sample> tuple;
+      tuple.reserve(parts.size());
       for (const BlockView& part : parts) tuple.push_back(read_row(part, row));
       (void)write_row(out, row, Sample::tuple(std::move(tuple)));
     }

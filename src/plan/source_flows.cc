@@ -24,6 +24,8 @@ class GeneratorFlow final : public Flow {
         first_id_(place.source.first_id) {}
   [[nodiscard]] CursorPtr open(Turn turn) const override;
 
+ private:
+  friend class GeneratorCursor;
   const GeneratorFn fn_;
   const std::string title_;
   const std::uint64_t first_id_;
@@ -58,6 +60,7 @@ class GeneratorCursor final : public Cursor {
           try {
             if (!run_) run_ = flow_.fn_.open({turn_.pass, turn_.round});
             run_->pull(pull);
+            // NOLINTNEXTLINE(bugprone-empty-catch): `wrong` has it
           } catch (const std::optional<std::string>&) {
           }
         },
@@ -134,6 +137,8 @@ class IndexedFlow final : public Flow {
       : Flow(stage->spec(), stage->ids()), stage_(std::move(stage)), size_(size) {}
   [[nodiscard]] CursorPtr open(Turn turn) const override;
 
+ private:
+  friend class IndexedCursor;
   const StagePtr stage_;
   const std::uint64_t size_;
 };
@@ -160,15 +165,14 @@ class IndexedCursor final : public Cursor {
     while (made < out.rows && position_ < flow_.size_) {
       if (position_ >= ahead_first_ && position_ < ahead_end_) {
         const std::size_t rows = std::min(out.rows - made, ahead_end_ - position_);
-        copy_rows(ahead_->rows(0, ahead_end_ - ahead_first_), position_ - ahead_first_, out, made,
-                  rows);
+        copy_rows(ahead_rows_, position_ - ahead_first_, out, made, rows);
         made += rows;
         position_ += rows;
         continue;
       }
       const std::uint64_t left = flow_.size_ - position_;
       const std::size_t wanted = std::min<std::uint64_t>(out.rows - made, left);
-      const std::uint64_t ahead = std::min(ahead_rows(pulling), left);
+      const std::uint64_t ahead = std::min(rows_at_once(pulling), left);
       if (wanted < ahead && position_ >= plain_until_ && look_ahead(ahead, pulling)) continue;
       const Scratch::Frame frame(pulling.scratch);
       auto kept = make(cut_rows(out, made, wanted, pulling.scratch), pulling);
@@ -177,6 +181,13 @@ class IndexedCursor final : public Cursor {
       made += *kept;
     }
     return made;
+  }
+
+  LentRows lend(std::size_t rows) override {
+    if (position_ < ahead_first_ || position_ + rows > ahead_end_) return {};
+    const std::size_t first = position_ - ahead_first_;
+    position_ += rows;
+    return {&ahead_rows_, first};
   }
 
   void save(Anchor& anchor) override { anchor.numbers.push_back(position_); }
@@ -188,12 +199,12 @@ class IndexedCursor final : public Cursor {
  private:
   /// How many rows to make at a time. Costly ones so that several threads have something to do,
   /// cheap ones so that asking costs little against making them.
-  [[nodiscard]] std::uint64_t ahead_rows(const Pulling& pulling) const {
+  [[nodiscard]] std::uint64_t rows_at_once(const Pulling& pulling) const {
     constexpr std::int64_t kCostly = 20'000;
     constexpr std::int64_t kCheap = 1'000;
     constexpr std::uint64_t kSharedRows = 64;
     constexpr std::uint64_t kCheapRows = 256;
-    constexpr std::uint64_t kCheapBytes = 64 * 1024;
+    constexpr std::uint64_t kCheapBytes = std::uint64_t{64} * 1024;
     if (row_cost_ >= kCostly) return pulling.gang != nullptr ? kSharedRows : 0;
     if (row_cost_ < 0 || row_cost_ > kCheap || row_bytes_ == 0) return 0;
     return std::min(kCheapRows, kCheapBytes / row_bytes_);
@@ -206,7 +217,8 @@ class IndexedCursor final : public Cursor {
     RowFailures untold;
     Pulling quiet = pulling;
     if (pulling.failures != nullptr) quiet.failures = &untold;
-    const auto kept = make(ahead_->rows(0, rows), quiet);
+    ahead_rows_ = ahead_->rows(0, rows);
+    const auto kept = make(ahead_rows_, quiet);
     if (!kept || *kept < rows) {
       plain_until_ = position_ + rows;
       return false;
@@ -230,6 +242,7 @@ class IndexedCursor final : public Cursor {
   std::int64_t row_cost_ = -1;     // nanoseconds, as measured last
   const std::uint64_t row_bytes_;  // 0 where they differ
   std::unique_ptr<RowBuffer> ahead_;
+  BlockView ahead_rows_;           // of the buffer
   std::uint64_t ahead_first_ = 0;  // positions in the buffer
   std::uint64_t ahead_end_ = 0;
   std::uint64_t plain_until_ = 0;

@@ -16,6 +16,8 @@ class BatchFlow final : public StepFlow {
   BatchFlow(FlowPtr input, BatchShape shape) : input_(std::move(input)), shape_(shape) {}
   [[nodiscard]] StepCursorPtr open(Turn turn) const override;
 
+ private:
+  friend class BatchCursor;
   const FlowPtr input_;
   const BatchShape shape_;
 };
@@ -141,6 +143,8 @@ class SliceFlow final : public StepFlow {
   SliceFlow(StepFlowPtr input, StepSlice slice) : input_(std::move(input)), slice_(slice) {}
   [[nodiscard]] StepCursorPtr open(Turn turn) const override;
 
+ private:
+  friend class SliceCursor;
   const StepFlowPtr input_;
   const StepSlice slice_;
 };
@@ -187,6 +191,8 @@ class ChainFlow final : public StepFlow {
       : parts_(std::move(parts)), rounds_(rounds) {}
   [[nodiscard]] StepCursorPtr open(Turn turn) const override;
 
+ private:
+  friend class ChainCursor;
   const std::vector<StepFlowPtr> parts_;
   const std::uint64_t rounds_;  // of the one part; 1 for several parts
 };
@@ -250,6 +256,8 @@ class UnbatchFlow final : public Flow {
       : Flow(spec, std::move(ids)), steps_(std::move(steps)), leaves_(std::move(leaves)) {}
   [[nodiscard]] CursorPtr open(Turn turn) const override;
 
+ private:
+  friend class UnbatchCursor;
   const StepFlowPtr steps_;
   const std::vector<StagePtr> leaves_;
 };

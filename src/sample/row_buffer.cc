@@ -23,6 +23,8 @@ RowBuffer::RowBuffer(const ElementSpec& spec) : spec_(&spec) {
   dense_.resize(spec.fields.size());
   tensors_.resize(spec.fields.size());
   columns_.resize(spec.fields.size());
+  for (std::size_t i = 0; i < columns_.size(); ++i)
+    if (is_dense(spec.fields[i])) columns_[i].row_bytes = row_bytes(spec.fields[i]);
 }
 
 void RowBuffer::reserve(std::size_t rows) {
@@ -51,10 +53,7 @@ BlockView RowBuffer::rows(std::size_t first, std::size_t rows) {
   view.rows = rows;
   view.spec = spec_;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    const FieldSpec& field = spec_->fields[i];
-    columns_[i] = Column{};
-    if (is_dense(field)) {
-      columns_[i].row_bytes = row_bytes(field);
+    if (dense_[i] != nullptr) {
       columns_[i].data = dense_[i].get() + first * columns_[i].row_bytes;
     } else {
       columns_[i].tensors = tensors_[i].data() + first;

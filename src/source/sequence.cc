@@ -74,7 +74,7 @@ Result<void> SequenceSource::take_apart(const Asking& asking, SequenceBatch& bat
                       field.path, field.text(), rows ? fmt::format(", which are {}", *rows) : "")};
     field.shape.erase(field.shape.begin());
   }
-  const auto count = static_cast<std::uint64_t>(*rows);
+  const auto count = static_cast<std::uint64_t>(rows.value_or(0));
   if (count >= kRowsMax)
     return Failure{fmt::format("{} rows in one batch are above {}", count, kRowsMax - 1)};
   std::shared_ptr<const ElementSpec> wanted;
@@ -135,8 +135,8 @@ std::optional<std::string> SequenceSource::finish() {
   if (remembered_ && begun_ && remembered_->epoch == epochs_ended_ && !asked_again_) {
     asked_again_ = true;
     Sample again;
-    const auto done =
-        guarded([&] { again = sequence_->get(remembered_->index); }, [] { return std::size_t{0}; });
+    const auto done = guarded([&, index = remembered_->index] { again = sequence_->get(index); },
+                              [] { return std::size_t{0}; });
     const bool same = done && digest_of(again) == remembered_->digest;
     if (!same)
       wrong = fmt::format(

@@ -56,4 +56,6 @@ MUTANTS = [
     ("a window that reaches across its edge", "src/plan/program.cc",
      "{shuffle->options.window.value(), order.seed, order.reshuffle}",
      "{shuffle->options.window.value() + 1, order.seed, order.reshuffle}"),
+    ("rows that are lent are lent again", "src/plan/source_flows.cc",
+     "position_ += rows;\n    return {&ahead_rows_, first};", "return {&ahead_rows_, first};"),
 ]

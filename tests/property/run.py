@@ -3,6 +3,7 @@
 
     python3 tests/property/run.py --driver build/dev/... --cases 1000 --seed 1 [--jobs 2]
     python3 tests/property/run.py --driver build/dev/... --only CASE_SEED
+    python3 tests/property/run.py --driver build/dev/... --from 40000 --cases 60000 --seconds 500
 
 A case that differs is printed with its seed, its JSON and the first difference in words.
 """
@@ -232,7 +233,8 @@ def run_all(path: str, seeds: list[int], jobs: int):
         yield from (run_case(driver, seed) for seed in seeds)
         return
     with multiprocessing.Pool(jobs, start_worker, (path,)) as pool:
-        yield from pool.imap_unordered(run_in_worker, seeds, chunksize=4)
+        # In order, so that a run that is cut short has done all cases up to some number.
+        yield from pool.imap(run_in_worker, seeds, chunksize=4)
         pool.close()
         pool.join()
 
@@ -269,6 +271,10 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="driver processes in parallel")
+    parser.add_argument("--from", type=int, default=0, dest="begin", metavar="NUMBER",
+                        help="the first case; a long run can be done in parts")
+    parser.add_argument("--seconds", type=float, default=float("inf"),
+                        help="end with the first case that is done after so long")
     parser.add_argument("--first", action="store_true", help="end at the first case that differs")
     parser.add_argument("--only", type=int, metavar="CASE_SEED", help="run this one case")
     options = parser.parse_args()
@@ -278,7 +284,8 @@ def main() -> int:
     if options.only is not None:
         seeds = [options.only]
     else:
-        seeds = [case_seed(options.seed, index) for index in range(max(1, options.cases))]
+        numbers = range(options.begin, options.begin + max(1, options.cases))
+        seeds = [case_seed(options.seed, number) for number in numbers]
     begin, outcomes, failed = time.monotonic(), [], 0
     for outcome in run_all(path, seeds, max(1, options.jobs)):
         outcomes.append(outcome)
@@ -290,11 +297,15 @@ def main() -> int:
                 print(f"FAILED case seed {outcome.seed}: {outcome.difference[:200]}", flush=True)
             if options.first:
                 break
+        if time.monotonic() - begin > options.seconds:
+            break
     partial = options.only is not None or (options.first and failed)
     complaints = [] if partial else print_coverage(outcomes)
     for complaint in complaints:
         print(f"coverage: {complaint}")
     print(f"{time.monotonic() - begin:.1f} s")
+    if not partial and len(outcomes) < len(seeds):
+        print(f"ended early: go on with --from {options.begin + len(outcomes)}")
     print(f"{len(outcomes) - failed} passed, {failed} failed")
     return 1 if failed or complaints else 0
 
