@@ -12,6 +12,7 @@
 
 #include "areas.h"
 #include "base/mutex.h"
+#include "workers.h"
 
 namespace penstock::python {
 namespace {
@@ -247,6 +248,7 @@ void bind_interpreter(nb::module_& module) {
           const Unlocked unlocked;
           Lock lock(running().mutex);
           for (Running* each : running().all) each->stop_threads();
+          Team::end_all();
         }
         give_back_held();
         ending = true;

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "sample/rows.h"
+#include "trace/activity.h"
 
 namespace penstock {
 
@@ -38,6 +39,23 @@ Result<Sample> Op::run_sample(const Sample& in, const OpContext& context, std::s
   std::vector<Tensor> leaves;
   for (const Tensor& leaf : result.leaves()) leaves.push_back(leaf.kept());
   return Sample::assemble(result.structure(), std::move(leaves));
+}
+
+Result<void> Op::run_samples(const BlockView& in, const BlockView& out,
+                             const OpContext& context) const {
+  for (std::size_t row = 0; row < in.rows; ++row) {
+    if (!trace::at_sample(in.identity.sample_id[row])) return cancelled(row);
+    auto made = run_sample(read_row(in, row), context, row);
+    if (!made) return std::move(made.failure());
+    if (const auto wrong = write_row(out, row, *made))
+      return Failure{*wrong,
+                     {},
+                     "the function must return the same structure, dtypes and shapes "
+                     "for every sample; the first one decided what they are",
+                     nullptr,
+                     row};
+  }
+  return {};
 }
 
 }  // namespace penstock

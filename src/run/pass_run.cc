@@ -27,13 +27,14 @@ std::uint64_t count_of(Nanoseconds time) {
 
 namespace {
 
-Pacing::Limits limits(const Mold& mold, const RunSettings& settings) {
+Pacing::Limits limits(const Mold& mold, const RunSettings& settings, const PlanData& plan) {
   const std::size_t bytes = mold.layout ? mold.layout->bytes : 1;
   return {.threads = settings.threads,
           .step_rows = std::max<std::uint64_t>(1, settings.mold.rows_max * settings.mold.shares),
           .step_bytes = bytes * settings.mold.shares,
           .bytes_max = settings.lookahead_bytes,
-          .steps_wished = settings.lookahead_steps};
+          .steps_wished = settings.lookahead_steps,
+          .rows_at_once = plan.program.rows_at_once};
 }
 
 }  // namespace
@@ -63,7 +64,7 @@ PassRun::PassRun(std::shared_ptr<const PlanData> plan, Mold mold, RunStart start
       opened_(start_.step),
       delivered_(start_.step),
       reached_(start_.stream),
-      pacing_(limits(mold, settings)) {
+      pacing_(limits(mold, settings, *plan_)) {
   if (mold.layout) set_mold(std::move(mold));
   window_ = settings_.threads == 0 ? 1 : pacing_.window();
 }
@@ -72,7 +73,7 @@ void PassRun::set_mold(Mold mold) {
   Lock lock(mutex_);
   mold_ = std::move(mold);
   step_bytes_ = mold_.layout->bytes * plan_->options.shares.count;
-  pacing_ = Pacing(limits(mold_, settings_));
+  pacing_ = Pacing(limits(mold_, settings_, *plan_));
   window_ = settings_.threads == 0 ? 1 : pacing_.window();
   molded_ = true;
 }
