@@ -10,6 +10,7 @@
 #include <string>
 
 #include "areas.h"
+#include "collate.h"
 #include "functions.h"
 #include "generators.h"
 #include "graph/node.h"
@@ -70,8 +71,7 @@ Dataset map_samples(const Dataset& self, nb::handle fn, const MapArguments& argu
                                   [](const nb::object& value) { return sample_of(value); });
                     }};
   auto op = make_sample_op(std::move(function), options);
-  if (workers != nullptr)
-    op = worker_sample_op(std::move(op), std::make_shared<Team>(*workers));
+  if (workers != nullptr) op = worker_sample_op(std::move(op), std::make_shared<Team>(*workers));
   return add_map(self, std::move(op), options.seed);
 }
 
@@ -180,6 +180,13 @@ void bind_sources(nb::module_& module) {
         return OpCall(worker_vector_op(call.op(), std::make_shared<Team>(*workers)));
       },
       nb::arg("fn"), nb::arg("name"), nb::arg("spec").none(), nb::arg("workers").none());
+  module.def(
+      "collate_op",
+      [](nb::handle fn, const std::string& name, nb::handle spec, const TeamSetup* workers) {
+        return OpCall(collate_op(fn, name, optional_spec(spec),
+                                 workers != nullptr ? std::make_shared<Team>(*workers) : nullptr));
+      },
+      nb::arg("fn"), nb::arg("name"), nb::arg("spec").none(), nb::arg("workers").none());
   module.def("probe", [](nb::handle fn, const Dataset& input) {
     return to_python(probed_spec(fn, input.element_spec()));
   });
@@ -245,10 +252,10 @@ void bind_order_of(nb::class_<Dataset>& dataset) {
 void bind_dataset(nb::module_& module) {
   nb::class_<OpCall>(module, "OpCall", "An op of the catalogue with its arguments.");
   nb::class_<MapArguments>(module, "MapArguments")
-      .def("__init__", [](MapArguments* self, const std::string& title, const std::string& name,
-                          std::uint64_t seed, bool keyed, bool random) {
-        new (self) MapArguments{title, name, seed, keyed, random};
-      })
+      .def("__init__",
+           [](MapArguments* self, const std::string& title, const std::string& name,
+              std::uint64_t seed, bool keyed,
+              bool random) { new (self) MapArguments{title, name, seed, keyed, random}; })
       .def_ro("keyed", &MapArguments::keyed)
       .def_ro("random", &MapArguments::random);
   nb::class_<TeamSetup>(module, "TeamSetup", "What worker processes are started with.")

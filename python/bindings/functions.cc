@@ -125,9 +125,9 @@ Sample columns_of(const BlockView& in, std::size_t first, std::size_t rows) {
           "use map(), which sees one sample at a time");
     Shape shape = field.shape;
     shape.insert(shape.begin(), static_cast<std::int64_t>(rows));
-    leaves.push_back(
-        Tensor::view(field.dtype, std::move(shape),
-                     {column.data + first * column.row_bytes, rows * column.row_bytes}, nullptr));
+    leaves.push_back(Tensor::view(field.dtype, std::move(shape),
+                                  {column.data + first * column.row_bytes, rows * column.row_bytes},
+                                  nullptr));
   }
   return Sample::assemble(in.spec->structure, std::move(leaves));
 }
@@ -174,8 +174,7 @@ Sample only_row(const Sample& made) {
   std::vector<Tensor> leaves;
   for (std::size_t i = 0; i < spec.fields.size(); ++i) {
     const auto kept = std::make_shared<Tensor>(made.leaves()[i].kept());
-    leaves.push_back(
-        Tensor::view(spec.fields[i].dtype, spec.fields[i].shape, kept->raw(), kept));
+    leaves.push_back(Tensor::view(spec.fields[i].dtype, spec.fields[i].shape, kept->raw(), kept));
   }
   return Sample::assemble(made.structure(), std::move(leaves));
 }

@@ -74,7 +74,8 @@ nb::object call_samples(nb::handle fn, const std::vector<Sample>& samples);
 ElementSpec row_spec(const Sample& made, std::size_t rows);
 /// Writes what it made; throws ConfigError when that is not what `out` holds.
 void write_rows(const Sample& made, const BlockView& out);
-/// A sample as rows of which there is one, for as long as the sample lives; and the other way round.
+/// A sample as rows of which there is one, for as long as the sample lives; and the other way
+/// round.
 Sample as_rows(const Sample& one);
 Sample only_row(const Sample& made);
 /// Some rows of a block as one sample; throws ConfigError for fields that have no one size.

@@ -61,10 +61,9 @@ SharedMemory::~SharedMemory() {
 }
 
 void SharedMemory::map(std::size_t bytes) {
-  void* const moved =
-      data_ == nullptr
-          ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0)
-          : mremap(data_, bytes_, bytes, MREMAP_MAYMOVE);
+  void* const moved = data_ == nullptr
+                          ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0)
+                          : mremap(data_, bytes_, bytes, MREMAP_MAYMOVE);
   if (moved == MAP_FAILED) out_of_memory(bytes);
   data_ = static_cast<std::byte*>(moved);
   bytes_ = bytes;
@@ -83,7 +82,7 @@ void SharedMemory::reserve(std::size_t bytes) {
 
 void SharedMemory::look_again(std::size_t bytes) {
   if (bytes <= bytes_) return;
-  struct stat now {};
+  struct stat now{};
   if (fstat(descriptor_, &now) != 0 || static_cast<std::size_t>(now.st_size) < bytes) nonsense();
   map(static_cast<std::size_t>(now.st_size));
 }

@@ -110,10 +110,10 @@ class VectorJob final : public WorkerJob {
 };
 
 /// What an op of workers has in common with the one that it stands for.
-class WorkerOp : public Op {
+class WorkerOp : public Op, public HasTeam {
  public:
   WorkerOp(std::shared_ptr<const Op> local, std::shared_ptr<Team> team)
-      : local_(std::move(local)), team_(std::move(team)) {}
+      : HasTeam(std::move(team)), local_(std::move(local)) {}
   [[nodiscard]] std::string word() const override { return local_->word(); }
   [[nodiscard]] std::string describe() const override { return local_->describe(); }
   [[nodiscard]] ElementSpec output(const ElementSpec& input) const override {
@@ -123,15 +123,13 @@ class WorkerOp : public Op {
   [[nodiscard]] bool row_wise() const override { return local_->row_wise(); }
   [[nodiscard]] bool takes_samples() const override { return local_->takes_samples(); }
   [[nodiscard]] std::string name() const override { return local_->name(); }
-  [[nodiscard]] std::size_t rows_at_once() const override { return team_->workers(); }
-  [[nodiscard]] const std::shared_ptr<Team>& team() const { return team_; }
+  [[nodiscard]] std::size_t rows_at_once() const override { return team()->workers(); }
 
  protected:
   [[nodiscard]] const Op& local() const { return *local_; }
 
  private:
   std::shared_ptr<const Op> local_;
-  std::shared_ptr<Team> team_;
 };
 
 class WorkerSampleOp final : public WorkerOp {
@@ -189,7 +187,8 @@ class WorkerVectorOp final : public WorkerOp {
 
 void add_teams(const Node& node, std::vector<std::shared_ptr<Team>>& teams) {
   if (const auto* map = node.as<MapVerb>())
-    if (const auto* op = dynamic_cast<const WorkerOp*>(map->op.get())) teams.push_back(op->team());
+    if (const auto* op = dynamic_cast<const HasTeam*>(map->op.get()); op != nullptr && op->team())
+      teams.push_back(op->team());
   for (const NodePtr& input : node.inputs) add_teams(*input, teams);
 }
 

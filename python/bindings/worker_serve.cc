@@ -30,7 +30,7 @@ void look_for_parent(int) {
 void follow_parent(int socket, pid_t parent_id) {
   parent = parent_id;
   const int told = SIGRTMAX - 1;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = look_for_parent;
   action.sa_flags = SA_RESTART;
   sigaction(told, &action, nullptr);
@@ -98,7 +98,8 @@ class Request {
       return;
     }
     const auto began = Clock::real().now();
-    const nb::object made = asked_.word == Word::list ? call_list() : call_rows(calls_.fn.get(), from_.sample());
+    const nb::object made =
+        asked_.word == Word::list ? call_list() : call_rows(calls_.fn.get(), from_.sample());
     reply.took_ns = static_cast<std::uint64_t>((Clock::real().now() - began).count());
     to_.sample(sample_of(made));
     reply.rows = asked_.rows;

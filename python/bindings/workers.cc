@@ -64,8 +64,8 @@ struct Team::Worker {
   int socket = -1;
   SharedMemory inputs;
   SharedMemory results;
-  bool ready = false;          // the function is there
-  bool owes = false;           // an answer that nobody wants any more
+  bool ready = false;  // the function is there
+  bool owes = false;   // an answer that nobody wants any more
   Nanoseconds owes_since{0};
   std::uint64_t number = 0;  // of the last request
 
@@ -191,7 +191,8 @@ void Team::spawn(Worker& worker) {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     throw ResourceError(fmt::format("no socket for a worker process: {}", strerror(errno)));
   std::vector<char*> arguments;
-  for (const std::string& word : setup_.command) arguments.push_back(const_cast<char*>(word.c_str()));
+  for (const std::string& word : setup_.command)
+    arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -213,10 +214,9 @@ void Team::spawn(Worker& worker) {
   close(ends[1]);
   if (failed != 0) {
     close(ends[0]);
-    throw ResourceError(
-        fmt::format("{}: no worker process can be started with {}: {}", setup_.title,
-                    setup_.command.front(), strerror(failed)),
-        {}, "use fewer workers, or none");
+    throw ResourceError(fmt::format("{}: no worker process can be started with {}: {}",
+                                    setup_.title, setup_.command.front(), strerror(failed)),
+                        {}, "use fewer workers, or none");
   }
   worker.pid = pid;
   worker.socket = ends[0];
@@ -242,21 +242,26 @@ void Team::start() {
   }
 }
 
-Team::Worker* Team::acquire(bool wait) {
-  Worker* found = nullptr;
-  {
-    Lock lock(mutex_);
-    if (all_.empty() && !stopping_) start();
-    if (idle_.empty() && wait)
-      changed_.wait_for(mutex_, std::chrono::milliseconds(kLookAgainMs));
-    if (idle_.empty() || stopping_) return nullptr;
-    // One that owes an answer must give it first.
-    auto best = std::ranges::find_if(idle_, [](const Worker* each) { return !each->owes; });
-    if (best == idle_.end()) best = idle_.begin();
-    found = *best;
-    idle_.erase(best);
-  }
+Team::Worker* Team::acquire(std::uint64_t ticket, bool wait) {
+  Lock lock(mutex_);
+  if (all_.empty() && !stopping_) start();
+  const auto mine = [&]() PENSTOCK_REQUIRES(mutex_) {
+    return !idle_.empty() && *wanting_.begin() == ticket;
+  };
+  if (!mine() && wait) changed_.wait_for(mutex_, std::chrono::milliseconds(kLookAgainMs));
+  if (!mine() || stopping_) return nullptr;
+  // One that owes an answer must give it first.
+  auto best = std::ranges::find_if(idle_, [](const Worker* each) { return !each->owes; });
+  if (best == idle_.end()) best = idle_.begin();
+  Worker* const found = *best;
+  idle_.erase(best);
   return found;
+}
+
+void Team::wants_no_more(std::uint64_t ticket) {
+  Lock lock(mutex_);
+  wanting_.erase(ticket);
+  changed_.notify_all();
 }
 
 void Team::release(Worker& worker) {
@@ -272,6 +277,9 @@ class Team::Round {
     {
       Lock lock(team_.mutex_);
       ++team_.calls_;
+      // Steps are worked on oldest first: who came first is served first.
+      ticket_ = team_.next_ticket_++;
+      team_.wanting_.insert(ticket_);
     }
     std::size_t block = job.rows;
     if (job.divisible) {
@@ -290,6 +298,7 @@ class Team::Round {
       team_.release(*flight.worker);
     }
     Lock lock(team_.mutex_);
+    team_.wanting_.erase(ticket_);
     --team_.calls_;
     team_.changed_.notify_all();
   }
@@ -320,8 +329,9 @@ class Team::Round {
   }
 
   void send_waiting() {
+    if (waiting_.empty()) return;
     while (!waiting_.empty()) {
-      Worker* const worker = team_.acquire(out_.empty());
+      Worker* const worker = team_.acquire(ticket_, out_.empty());
       if (worker == nullptr) return;
       Flight flight = waiting_.front();
       flight.worker = worker;
@@ -329,6 +339,7 @@ class Team::Round {
       out_.push_back(flight);
       send(out_.back());
     }
+    team_.wants_no_more(ticket_);
   }
 
   /// Its function does not return, and nobody waits for it.
@@ -437,14 +448,14 @@ class Team::Round {
     failure_ = std::move(failure);
     // Rows behind it are asked for again, if they are wanted; those before it must be made.
     std::erase_if(waiting_, [&](const Flight& each) { return each.first > failure_->row; });
+    if (waiting_.empty()) team_.wants_no_more(ticket_);
   }
 
   void take(const Flight& done, const Message& message) {
     Worker& worker = *done.worker;
     if (message.noticed != 0 && !team_.told_.exchange(true)) tell_of_global_use();
     if (message.rows > 0 && message.took_ns > 0 && job_.divisible) {
-      const double cost =
-          static_cast<double>(message.took_ns) / static_cast<double>(message.rows);
+      const double cost = static_cast<double>(message.took_ns) / static_cast<double>(message.rows);
       const double before = team_.row_ns_.load();
       team_.row_ns_ = before == 0 ? cost : 0.9 * before + 0.1 * cost;
     }
@@ -471,13 +482,18 @@ class Team::Round {
     });
   }
 
+  void wait_again(const Flight& flight) {
+    waiting_.push_front(flight);
+    Lock lock(team_.mutex_);
+    team_.wanting_.insert(ticket_);
+  }
+
   void died(std::size_t index, const std::string& how) {
     Flight flight = out_[index];
     Worker& worker = *flight.worker;
     const bool started = worker.ready;
-    const std::uint64_t at =
-        reinterpret_cast<Preface*>(worker.results.data())->row.load() % std::max<std::size_t>(
-            1, flight.rows);
+    const std::uint64_t at = reinterpret_cast<Preface*>(worker.results.data())->row.load() %
+                             std::max<std::size_t>(1, flight.rows);
     out_.erase(out_.begin() + static_cast<std::ptrdiff_t>(index));
     const bool for_nobody = worker.owes;
     worker.finish(false);
@@ -490,8 +506,8 @@ class Team::Round {
                       team_.setup_.title, how, kDeathsMax),
           {}, "its words are on stderr; leave out workers= to run the function in threads");
     if (started && !for_nobody) ++flight.deaths;
-    if (flight.deaths < kDeathsMax) return waiting_.push_front(flight);
-    if (at > 0 && job_.word == Word::samples) waiting_.push_front({flight.first, at});
+    if (flight.deaths < kDeathsMax) return wait_again(flight);
+    if (at > 0 && job_.word == Word::samples) wait_again({flight.first, at});
     Failure failure{
         fmt::format("the worker process {}, {} times on this {}", how, kDeathsMax,
                     flight.rows == 1 || job_.word == Word::samples ? "sample" : "block"),
@@ -505,6 +521,7 @@ class Team::Round {
 
   Team& team_;
   WorkerJob& job_;
+  std::uint64_t ticket_ = 0;
   std::deque<Flight> waiting_;
   std::vector<Flight> out_;
   std::optional<Failure> failure_;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -73,7 +74,8 @@ class Team {
   void start() PENSTOCK_REQUIRES(mutex_);
   void spawn(Worker& worker);
   void end();
-  Worker* acquire(bool wait);
+  Worker* acquire(std::uint64_t ticket, bool wait);
+  void wants_no_more(std::uint64_t ticket);
   void release(Worker& worker);
 
   const TeamSetup setup_;
@@ -89,6 +91,8 @@ class Team {
   std::vector<Worker*> idle_ PENSTOCK_GUARDED_BY(mutex_);
   unsigned leases_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   unsigned calls_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  std::uint64_t next_ticket_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  std::set<std::uint64_t> wanting_ PENSTOCK_GUARDED_BY(mutex_);  // tickets; the oldest comes first
 };
 
 /// Keeps the processes of all functions of a dataset until it is destroyed.

@@ -159,12 +159,31 @@ class Dataset:
 
     # Batches
 
-    def batch(self, size: int, *, tail: str | None = None, drop_remainder: bool = False) -> Dataset:
+    def batch(self, size: int, *, tail: str | None = None, drop_remainder: bool = False,
+              collate_fn: Callable[[list[Any]], Any] | None = None, spec: Spec = None,
+              workers: int | None = None, name: str = "") -> Dataset:
         """Global batches: `size` samples whatever the number of replicas.
 
         `tail` is "short", "even", "pad", "drop", "wrap" or "strict".
+
+        `collate_fn(samples)` makes the batch of a list of samples, which may differ in size: arrays
+        with one row for each of them, in dicts and tuples. The first batch shows what these are;
+        where a size differs from batch to batch `spec` says so, with None for it. `workers` as in
+        `map`.
         """
-        return Dataset(self._native.batch(size, tail, drop_remainder))
+        batched = self._native.batch(size, tail, drop_remainder)
+        if collate_fn is None:
+            given = [word for word, value in (("spec", spec), ("workers", workers), ("name", name))
+                     if value]
+            if given:
+                raise ConfigError(f"batch: {given[0]}= is for a collate_fn, and there is none",
+                                  remedy="without one rows are stacked, in the engine")
+            return Dataset(batched)
+        check_callable("batch", collate_fn)
+        team = team_of(f"collate_fn({name_of(collate_fn)})", collate_fn,
+                       check_workers("batch", workers))
+        return Dataset(batched.map_op(_native.collate_op(collate_fn, name or name_of(collate_fn),
+                                                         spec, team)))
 
     def unbatch(self) -> Dataset:
         """The rows of batches, or of elements that carry several rows."""

@@ -326,21 +326,33 @@ def test_a_worker_killed_from_outside_between_two_steps_is_replaced():
     assert seen == list(range(1, 65)) and len(set(killed)) == 16
 
 
-def test_a_worker_that_does_not_return_is_ended_with_its_epoch(tmp_path):
+def test_a_worker_that_does_not_return_does_not_keep_a_loader_from_stopping(tmp_path):
     def stuck(x):
-        if x >= 4 and not (tmp_path / "on").exists():
+        if (tmp_path / "begun").exists() and not (tmp_path / "on").exists():
             (tmp_path / "stuck").touch()
             threading.Event().wait()
         return x
 
-    loader = ps.Loader(ps.range(8).map(stuck, workers=1).batch(4))
+    loader = ps.Loader(ps.range(400).map(stuck, workers=1).batch(1), lookahead_bytes=1)
     loop = iter(loader)
     next(loop)
+    (tmp_path / "begun").touch()
+    told = []
+
+    def consume():
+        with pytest.raises(ps.CancelledError) as raised:
+            list(loop)
+        told.append(str(raised.value))
+
+    waiting = threading.Thread(target=consume)
+    waiting.start()
     while not (tmp_path / "stuck").exists():
         pass
-    del loop
+    loader.stop()
+    waiting.join()
+    assert "stopped" in told[0]
     (tmp_path / "on").touch()
-    assert rows_of(loader) == list(range(8))
+    assert rows_of(loader) == list(range(400))
     ids = workers_of(loader)
     loader.stop()
     assert not any(map(alive, ids))
@@ -482,6 +494,7 @@ def test_large_and_growing_results():
 
 def test_many_loaders_one_after_the_other_leave_nothing():
     dataset = ps.range(4).map(lambda x: x, workers=1).batch(2)
+    gc.collect()  # what earlier tests left
     before = len(os.listdir("/proc/self/fd"))
     for _ in itertools.repeat(None, 5):
         list(ps.Loader(dataset))

@@ -39,6 +39,9 @@ class Op {
   [[nodiscard]] virtual bool draws_by_row() const { return false; }
   /// True for functions of a Sample: on whole batches those are called once for all rows.
   [[nodiscard]] virtual bool takes_samples() const { return false; }
+  /// True for functions of the list of all samples of a batch: those may be of any spec, also one
+  /// that only running shows, and so may the batch that comes of it.
+  [[nodiscard]] virtual bool takes_lists() const { return false; }
   /// How many of its rows are worked on at once, outside the engine's threads, where it has such
   /// help (worker processes); 0: none, one thread does one row after the other.
   [[nodiscard]] virtual std::size_t rows_at_once() const { return 0; }

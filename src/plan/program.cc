@@ -455,28 +455,16 @@ Program compile(const Node& root, const CompileOptions& options) {
   if (root.stream) {
     std::vector<Chain> chains;
     StepFlowPtr stream = compiler.step_flow(root, 0, options.tail, chains);
-    return {Steps::leaf(0, {}),
-            std::move(chains),
-            root.spec,
-            compiler.random(),
-            compiler.take_notes(),
-            compiler.take_warnings(),
-            compiler.masks(),
-            compiler.rows_at_once(),
-            std::move(stream)};
+    return {Steps::leaf(0, {}), std::move(chains),       root.spec,
+            compiler.random(),  compiler.take_notes(),   compiler.take_warnings(),
+            compiler.masks(),   compiler.rows_at_once(), std::move(stream)};
   }
   std::vector<Chain> chains = compiler.steps(root, 0);
   StepsOf shape = steps_of(root, options.tail, options.drawn_seed);
   PENSTOCK_CHECK_EQ(chains.size(), shape.leaves.size());
-  return {std::move(shape.steps),
-          std::move(chains),
-          root.spec,
-          compiler.random(),
-          compiler.take_notes(),
-          compiler.take_warnings(),
-          compiler.masks(),
-          compiler.rows_at_once(),
-          nullptr};
+  return {std::move(shape.steps), std::move(chains),       root.spec,
+          compiler.random(),      compiler.take_notes(),   compiler.take_warnings(),
+          compiler.masks(),       compiler.rows_at_once(), nullptr};
 }
 
 FlowPtr compile_flow(const Node& root, const CompileOptions& options) {

@@ -262,6 +262,7 @@ Result<void> PassRun::compute(const Piece& piece) {
   if (piece.step->asked_for) return compute_asked(*piece.step);
   const Flying& flying = *piece.step;
   const BlockView* const pulled = stream_ ? &flying.given->rows : nullptr;
+  if (piece.whole && write_kept_step(*piece.step)) return {};
   if (piece.whole) {
     std::vector<BlockView> shares;
     std::vector<Destination> destinations;
