@@ -44,6 +44,8 @@ check: setup lint  ## fast: lint, dev build, unit tests without sanitizers
 	@.venv/bin/pip install -q --disable-pip-version-check 'nanobind>=3.1,<4' 'numpy>=2,<3' 'pytest>=7'
 
 python: setup .venv/bin/pytest  ## the Python package, importable in .venv
+	@.venv/bin/python -c 'import cloudpickle' 2>/dev/null || \
+	  .venv/bin/pip install -q --disable-pip-version-check cloudpickle
 	cmake --preset dev -DPENSTOCK_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/.venv/bin/python >/dev/null
 	cmake --build --preset dev -- --quiet penstock_python penstock_command
 	@.venv/bin/python -c "import sysconfig, pathlib; pathlib.Path(sysconfig.get_path('purelib'), \

@@ -1,9 +1,11 @@
 // The other end of a team: what a worker process does. Started by penstock/worker_main.py.
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <utility>
 #include <vector>
@@ -126,10 +128,11 @@ class Request {
 };
 
 /// Answers until the socket is closed.
-void serve(int socket, int inputs_fd, int results_fd, nb::handle fn, bool keyed, bool random,
+void serve(int socket, const std::array<int, 3>& memories, nb::handle fn, bool keyed, bool random,
            const std::string& title) {
-  SharedMemory inputs(inputs_fd);
-  SharedMemory results(results_fd);
+  SharedMemory inputs(memories[0]);
+  SharedMemory even(memories[1]);
+  SharedMemory odd(memories[2]);
   bool noticed = false;
   Calls calls{SampleCall(fn, {keyed, random, title}), hold(fn)};
   calls.one.when_noticed([&] { noticed = true; });
@@ -143,6 +146,7 @@ void serve(int socket, int inputs_fd, int results_fd, nb::handle fn, bool keyed,
     }
     if (got == Received::gone) return;
     inputs.look_again(asked.bytes);
+    SharedMemory& results = asked.number % 2 == 0 ? even : odd;
     Message reply = Request(calls, asked, inputs, results).answer();
     reply.noticed = noticed ? 1 : 0;
     give_back_held();

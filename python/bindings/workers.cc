@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -63,13 +64,17 @@ struct Team::Worker {
   std::atomic<pid_t> pid{-1};
   int socket = -1;
   SharedMemory inputs;
-  SharedMemory results;
-  bool ready = false;  // the function is there
-  bool owes = false;   // an answer that nobody wants any more
+  std::array<SharedMemory, 2> results;  // taken in turns: one is read while the other is written
+  bool ready = false;                   // the function is there
+  bool owes = false;                    // an answer that nobody wants any more
   Nanoseconds owes_since{0};
   std::uint64_t number = 0;  // of the last request
 
   ~Worker() { finish(false); }
+  [[nodiscard]] SharedMemory& results_of(std::uint64_t request) { return results[request % 2]; }
+  [[nodiscard]] Preface& preface() {
+    return *reinterpret_cast<Preface*>(results_of(number).data());
+  }
 
   /// How it ended, or nothing while it runs.
   std::optional<std::string> ended() {
@@ -227,8 +232,9 @@ void Team::spawn(Worker& worker) {
     Lock lock(mutex_);
     setup = setup_memory_->descriptor();
   }
-  const int descriptors[] = {setup, worker.inputs.descriptor(), worker.results.descriptor()};
-  send_descriptors(worker.socket, descriptors, 3);  // one that died already is found later
+  const int descriptors[] = {setup, worker.inputs.descriptor(), worker.results[0].descriptor(),
+                             worker.results[1].descriptor()};
+  send_descriptors(worker.socket, descriptors, 4);  // one that died already is found later
 }
 
 void Team::start() {
@@ -256,6 +262,11 @@ Team::Worker* Team::acquire(std::uint64_t ticket, bool wait) {
   Worker* const found = *best;
   idle_.erase(best);
   return found;
+}
+
+bool Team::is_first(std::uint64_t ticket) const {
+  Lock lock(mutex_);
+  return *wanting_.begin() == ticket;
 }
 
 void Team::wants_no_more(std::uint64_t ticket) {
@@ -362,11 +373,11 @@ class Team::Round {
     Worker& worker = *flight.worker;
     WireWriter to(worker.inputs);
     job_.write(to, flight.first, flight.rows);
-    reinterpret_cast<Preface*>(worker.results.data())->row.store(0);
     Message message;
     message.word = job_.word;
     message.random = job_.random ? 1 : 0;
     message.number = ++worker.number;
+    worker.preface().row.store(0);
     message.rows = flight.rows;
     message.bytes = to.bytes();
     send_message(worker.socket, message);  // one that is gone shows when we listen
@@ -407,7 +418,7 @@ class Team::Round {
       case Received::message:
         break;
     }
-    worker.results.look_again(message.bytes);
+    worker.results_of(message.number).look_again(message.bytes);
     if (message.word == Word::ready || message.word == Word::cannot) {
       if (message.word == Word::cannot) cannot_start(worker, message);
       worker.ready = true;
@@ -421,18 +432,26 @@ class Team::Round {
     }
     const Flight done = flight;
     out_.erase(out_.begin() + static_cast<std::ptrdiff_t>(index));
+    // It goes on with our next block while we take what it made, unless somebody came before us.
+    if (!waiting_.empty() && message.word == Word::made && team_.is_first(ticket_)) {
+      out_.push_back(waiting_.front());
+      waiting_.pop_front();
+      out_.back().worker = &worker;
+      write(out_.back());
+      if (waiting_.empty()) team_.wants_no_more(ticket_);
+      return take(done, message);
+    }
     try {
       take(done, message);
     } catch (...) {
       team_.release(worker);
       throw;
     }
-    // Somebody else may wait for a worker; who has more to do asks again.
     team_.release(worker);
   }
 
   [[noreturn]] void cannot_start(Worker& worker, const Message& message) {
-    WireReader from(worker.results, message.bytes);
+    WireReader from(worker.results_of(message.number), message.bytes);
     const std::string why = from.text();
     worker.finish(true);
     throw ConfigError(
@@ -459,7 +478,7 @@ class Team::Round {
       const double before = team_.row_ns_.load();
       team_.row_ns_ = before == 0 ? cost : 0.9 * before + 0.1 * cost;
     }
-    WireReader from(worker.results, message.bytes);
+    WireReader from(worker.results_of(message.number), message.bytes);
     const std::size_t made = std::min<std::size_t>(message.rows, done.rows);
     auto read = made > 0 ? job_.read(from, done.first, made) : Result<void>();
     if (!read) return note(std::move(read.failure()));
@@ -492,8 +511,7 @@ class Team::Round {
     Flight flight = out_[index];
     Worker& worker = *flight.worker;
     const bool started = worker.ready;
-    const std::uint64_t at = reinterpret_cast<Preface*>(worker.results.data())->row.load() %
-                             std::max<std::size_t>(1, flight.rows);
+    const std::uint64_t at = worker.preface().row.load() % std::max<std::size_t>(1, flight.rows);
     out_.erase(out_.begin() + static_cast<std::ptrdiff_t>(index));
     const bool for_nobody = worker.owes;
     worker.finish(false);

@@ -75,6 +75,7 @@ class Team {
   void spawn(Worker& worker);
   void end();
   Worker* acquire(std::uint64_t ticket, bool wait);
+  [[nodiscard]] bool is_first(std::uint64_t ticket) const;
   void wants_no_more(std::uint64_t ticket);
   void release(Worker& worker);
 

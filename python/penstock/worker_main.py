@@ -30,11 +30,11 @@ def main() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     parent = socket.socket(fileno=SOCKET)
     parent.set_inheritable(False)
-    _, descriptors, _, _ = socket.recv_fds(parent, 1, 3)
-    if len(descriptors) != 3:
+    _, descriptors, _, _ = socket.recv_fds(parent, 1, 4)
+    if len(descriptors) != 4:
         return  # the parent is gone
     parent_id = os.getppid()
-    setup_descriptor, inputs, results = descriptors
+    setup_descriptor, *memories = descriptors
     setup = pickle.loads(read_setup(setup_descriptor))
     os.close(setup_descriptor)
     sys.path[:] = setup["path"]
@@ -44,11 +44,10 @@ def main() -> None:
     try:
         function = pickle.loads(setup["function"])
     except BaseException as error:
-        _native.cannot_serve(SOCKET, results, f"{type(error).__name__}: {error}")
+        _native.cannot_serve(SOCKET, memories[1], f"{type(error).__name__}: {error}")
         return
     del setup["function"]
-    _native.serve(SOCKET, inputs, results, function, setup["keyed"], setup["random"],
-                  setup["title"])
+    _native.serve(SOCKET, memories, function, setup["keyed"], setup["random"], setup["title"])
 
 
 if __name__ == "__main__":
