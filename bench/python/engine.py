@@ -69,11 +69,13 @@ def torch_batches():
     data = ps.from_tensor_slices({"image": images, "label": np.arange(256)}).batch(64)
     batch = next(iter(ps.Loader(data)))
     assert batch.torch()["image"].data_ptr() == batch["image"].ctypes.data, "it was copied"
-    calls = 5000
-    began = time.perf_counter()
-    for _ in range(calls):
-        batch.torch()
-    return calls, time.perf_counter() - began
+    calls, best = 200, float("inf")
+    for _ in range(25):  # the best of short runs: what it costs, not what else the machine does
+        began = time.perf_counter()
+        for _ in range(calls):
+            batch.torch()
+        best = min(best, time.perf_counter() - began)
+    return calls, best
 
 
 def main():

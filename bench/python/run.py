@@ -38,6 +38,15 @@ def rate(command):
     return figures["items"] / figures["seconds"]
 
 
+CPU = {}  # ms of CPU an item, by what measured it: other programs disturb it less than rates
+
+
+def w4_rate(kind):
+    figures = answer([*W4, kind, "penstock", "2", "300"])
+    CPU.setdefault(f"{kind} here", []).append(figures["cpu_ms_per_item"])
+    return figures["items"] / figures["seconds"]
+
+
 def two_loops(kind):
     """Two plain loops that begin at once; their rates add up."""
     with tempfile.NamedTemporaryFile(delete=False) as start:
@@ -48,6 +57,8 @@ def two_loops(kind):
         assert each.stdout.readline() == "ready\n"
     os.unlink(start.name)
     figures = [json.loads(each.communicate()[0]) for each in both]
+    CPU.setdefault(f"{kind} loop", []).append(
+        statistics.mean(figure["cpu_ms_per_item"] for figure in figures))
     return sum(figure["items"] / figure["seconds"] for figure in figures)
 
 
@@ -60,9 +71,9 @@ def measurements(bench, data):
 
     jobs = {
         "W4 holds: two plain loops": lambda: two_loops("holds"),
-        "W4 holds: two workers": lambda: rate([*W4, "holds", "penstock", "2", "300"]),
+        "W4 holds: two workers": lambda: w4_rate("holds"),
         "W4 releases: two plain loops": lambda: two_loops("releases"),
-        "W4 releases: two threads": lambda: rate([*W4, "releases", "penstock", "2", "300"]),
+        "W4 releases: two threads": lambda: w4_rate("releases"),
         "rows: C++": cpp("rows", 2), "rows: Python": python("rows", 2),
         "W3 at batch 4096: C++": cpp("tiny4096", 2),
         "W3 at batch 4096: Python": python("tiny4096", 2),
@@ -108,6 +119,11 @@ def summary(figures):
         if ours in figures and theirs in figures:
             rows.append(verdict(name, [a / b for a, b in zip(figures[ours], figures[theirs])],
                                 "{:.2f}", wanted, lambda ratio, wanted=wanted: ratio >= wanted))
+    for kind in ("holds", "releases"):
+        if f"{kind} here" in CPU:
+            rows.append(verdict(f"W4 {kind}: CPU of a loop / ours", [
+                loop / here for loop, here in zip(CPU[f"{kind} loop"], CPU[f"{kind} here"])],
+                "{:.2f}", None, None))
     if "steps: Python" in figures:
         over = [(1 / ours - 1 / theirs) * 1e6
                 for ours, theirs in zip(figures["steps: Python"], figures["steps: C++"])]

@@ -67,10 +67,10 @@ def loop(item, items):
     for i in range(WARM_ITEMS):
         batch[i % 16] = item(i)
     wait_for_start()
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.process_time()
     for i in range(items):
         batch[i % 16] = item(i)  # what any loader must do with it
-    return time.perf_counter() - began
+    return items, time.perf_counter() - began, time.process_time() - cpu
 
 
 def penstock(item, kind, count, items):
@@ -82,13 +82,23 @@ def penstock(item, kind, count, items):
     else:
         data, threads = data.map(item, name="item", spec=spec), count
     loader = ps.Loader(data.batch(4), threads=threads, lookahead_bytes=64 << 20)
-    began, rows = 0.0, 0
+    began, cpu, rows = 0.0, 0.0, 0
     for batch in loader:
         if began:
             rows += len(batch)
         elif (batch.step + 1) * 4 >= WARM_ITEMS:
-            began = time.perf_counter()
-    return rows, time.perf_counter() - began
+            began, cpu = time.perf_counter(), cpu_seconds(loader)
+    return rows, time.perf_counter() - began, cpu_seconds(loader) - cpu
+
+
+def cpu_seconds(loader):
+    """Of this process and its workers."""
+    seconds = time.process_time()
+    for process in loader._native.worker_ids():
+        with open(f"/proc/{process}/stat") as file:
+            user, system = file.read().rsplit(")", 1)[1].split()[11:13]
+        seconds += (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    return seconds
 
 
 def wait_for_start():
@@ -108,10 +118,10 @@ def main():
     item = Item(kind, turns_for(kind))
     count, items = (int(word) for word in (sys.argv[3:5] + ["2", "200"][len(sys.argv) - 3:]))
     if how == "loop":
-        seconds = loop(item, items)
+        items, seconds, cpu = loop(item, items)
     else:
-        items, seconds = penstock(item, kind, count, items)
-    print(json.dumps({"items": items, "seconds": seconds}))
+        items, seconds, cpu = penstock(item, kind, count, items)
+    print(json.dumps({"items": items, "seconds": seconds, "cpu_ms_per_item": cpu / items * 1e3}))
 
 
 if __name__ == "__main__":
