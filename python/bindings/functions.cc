@@ -195,7 +195,7 @@ class VectorOp final : public Op {
   }
 
   Result<void> run(const BlockView& in, const BlockView& out, const OpContext&) const override {
-    auto done = guarded([&] { write_rows(call(columns_of(in, 0, in.rows)), out); },
+    auto done = guarded([&] { run_block(columns_of(in, 0, in.rows), out); },
                         [] { return std::size_t{0}; });
     if (!done) done.failure().row_known = in.rows == 1;
     return done;
@@ -210,6 +210,26 @@ class VectorOp final : public Op {
   }
 
  private:
+  /// What is small is copied while the interpreter is held, and given back to it at once; what is
+  /// large is copied while others have it.
+  void run_block(const Sample& rows, const BlockView& out) const {
+    constexpr std::size_t kSmall = 64 << 10;
+    Sample large;
+    with_interpreter([&] {
+      Sample made = sample_of(call_rows(fn_.get(), rows));
+      std::size_t bytes = 0;
+      for (const Tensor& leaf : made.leaves()) bytes += leaf.raw().size();
+      if (bytes <= kSmall) {
+        write_rows(made, out);
+        made = {};
+        give_back_held();
+      } else {
+        large = std::move(made);
+      }
+    });
+    if (!large.leaves().empty()) write_rows(large, out);
+  }
+
   [[nodiscard]] Sample call(const Sample& rows) const {
     return with_interpreter([&] { return sample_of(call_rows(fn_.get(), rows)); });
   }
