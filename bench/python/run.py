@@ -21,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PYTHON = [sys.executable, str(HERE / "engine.py")]
 W4 = [sys.executable, str(HERE / "w4.py")]
+CPU = {}  # ms of CPU an item, by measurement: other programs disturb it less than they do rates
 
 
 def answer(command, **environment):
@@ -31,23 +32,23 @@ def answer(command, **environment):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def rate(command):
+def rate(command, name):
     figures = answer(command)
-    if "items_per_s" in figures:
+    if "items_per_s" in figures:  # bench/rivals
+        CPU.setdefault(name, []).append(figures["cpu_ms_per_item"])
         return figures["items_per_s"]
+    if "cpu_seconds" in figures:
+        CPU.setdefault(name, []).append(figures["cpu_seconds"] / figures["items"] * 1e3)
     return figures["items"] / figures["seconds"]
 
 
-CPU = {}  # ms of CPU an item, by what measured it: other programs disturb it less than rates
-
-
-def w4_rate(kind):
+def w4_rate(kind, name):
     figures = answer([*W4, kind, "penstock", "2", "300"])
-    CPU.setdefault(f"{kind} here", []).append(figures["cpu_ms_per_item"])
+    CPU.setdefault(name, []).append(figures["cpu_ms_per_item"])
     return figures["items"] / figures["seconds"]
 
 
-def two_loops(kind):
+def two_loops(kind, name):
     """Two plain loops that begin at once; their rates add up."""
     with tempfile.NamedTemporaryFile(delete=False) as start:
         pass
@@ -57,23 +58,23 @@ def two_loops(kind):
         assert each.stdout.readline() == "ready\n"
     os.unlink(start.name)
     figures = [json.loads(each.communicate()[0]) for each in both]
-    CPU.setdefault(f"{kind} loop", []).append(
+    CPU.setdefault(name, []).append(
         statistics.mean(figure["cpu_ms_per_item"] for figure in figures))
     return sum(figure["items"] / figure["seconds"] for figure in figures)
 
 
 def measurements(bench, data):
     def cpp(workload, threads):
-        return lambda: rate([f"{bench}/engine_bench", workload, str(threads)])
+        return lambda name: rate([f"{bench}/engine_bench", workload, str(threads)], name)
 
     def python(workload, threads, *more):
-        return lambda: rate([*PYTHON, workload, str(threads), *more])
+        return lambda name: rate([*PYTHON, workload, str(threads), *more], name)
 
     jobs = {
-        "W4 holds: two plain loops": lambda: two_loops("holds"),
-        "W4 holds: two workers": lambda: w4_rate("holds"),
-        "W4 releases: two plain loops": lambda: two_loops("releases"),
-        "W4 releases: two threads": lambda: w4_rate("releases"),
+        "W4 holds: two plain loops": lambda name: two_loops("holds", name),
+        "W4 holds: two workers": lambda name: w4_rate("holds", name),
+        "W4 releases: two plain loops": lambda name: two_loops("releases", name),
+        "W4 releases: two threads": lambda name: w4_rate("releases", name),
         "rows: C++": cpp("rows", 2), "rows: Python": python("rows", 2),
         "W3 at batch 4096: C++": cpp("tiny4096", 2),
         "W3 at batch 4096: Python": python("tiny4096", 2),
@@ -82,8 +83,8 @@ def measurements(bench, data):
     }
     if data:
         for workload in ("W1", "W2"):
-            jobs[f"{workload}: C++"] = lambda word=workload: rate(
-                [f"{bench}/penstock_images", word, data])
+            jobs[f"{workload}: C++"] = lambda name, word=workload: rate(
+                [f"{bench}/penstock_images", word, data], name)
             jobs[f"{workload}: Python"] = python(workload, 2, data)
     if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True,
                       check=False).returncode == 0:
@@ -119,11 +120,8 @@ def summary(figures):
         if ours in figures and theirs in figures:
             rows.append(verdict(name, [a / b for a, b in zip(figures[ours], figures[theirs])],
                                 "{:.2f}", wanted, lambda ratio, wanted=wanted: ratio >= wanted))
-    for kind in ("holds", "releases"):
-        if f"{kind} here" in CPU:
-            rows.append(verdict(f"W4 {kind}: CPU of a loop / ours", [
-                loop / here for loop, here in zip(CPU[f"{kind} loop"], CPU[f"{kind} here"])],
-                "{:.2f}", None, None))
+            rows.append(verdict("  in CPU time", [b / a for a, b in zip(CPU[ours], CPU[theirs])],
+                                "{:.2f}", None, None))
     if "steps: Python" in figures:
         over = [(1 / ours - 1 / theirs) * 1e6
                 for ours, theirs in zip(figures["steps: Python"], figures["steps: C++"])]
@@ -155,7 +153,7 @@ def main():
         for name, job in jobs.items():
             kind = "releases" if "releases" in name else "holds"
             os.environ["PENSTOCK_W4"] = str(turns[kind])
-            figures[name].append(job())
+            figures[name].append(job(name))
         print(f"round {number + 1} of {args.rounds}", file=sys.stderr, flush=True)
     for name, rates in figures.items():
         spread = " ".join(f"{value:,.0f}" for value in rates)

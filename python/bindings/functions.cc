@@ -195,8 +195,8 @@ class VectorOp final : public Op {
   }
 
   Result<void> run(const BlockView& in, const BlockView& out, const OpContext&) const override {
-    auto done = guarded([&] { run_block(columns_of(in, 0, in.rows), out); },
-                        [] { return std::size_t{0}; });
+    auto done =
+        guarded([&] { run_block(columns_of(in, 0, in.rows), out); }, [] { return std::size_t{0}; });
     if (!done) done.failure().row_known = in.rows == 1;
     return done;
   }
@@ -213,7 +213,7 @@ class VectorOp final : public Op {
   /// What is small is copied while the interpreter is held, and given back to it at once; what is
   /// large is copied while others have it.
   void run_block(const Sample& rows, const BlockView& out) const {
-    constexpr std::size_t kSmall = 64 << 10;
+    constexpr std::size_t kSmall = 4 << 10;
     Sample large;
     with_interpreter([&] {
       Sample made = sample_of(call_rows(fn_.get(), rows));

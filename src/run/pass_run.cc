@@ -271,12 +271,15 @@ Result<void> PassRun::compute(const Piece& piece) {
       destinations.push_back({flying.first_row[i], &shares[i]});
     return compute_step(plan_->program, flying.place, destinations, scratch, pulled);
   }
-  // Blocks of some thousand rows at most, so that what passes between ops stays in cache.
-  constexpr std::uint64_t kBlockRows = 2048;
+  // Blocks of some thousand rows at most, so that what passes between ops stays in cache; where
+  // rows are a number or two a function that is dear to enter gets more of them.
+  constexpr std::uint64_t kTinyRowBytes = 32;  // the row's id and weight included
+  const bool tiny = mold_.layout->bytes <= kTinyRowBytes * mold_.layout->rows_max;
+  const std::uint64_t block_rows = tiny ? 4096 : 2048;
   const Scratch::Frame frame(scratch);
   const BlockView share = rows_of(flying, piece.share);
-  for (std::uint64_t done = 0; done < piece.rows; done += kBlockRows) {
-    const std::uint64_t rows = std::min(kBlockRows, piece.rows - done);
+  for (std::uint64_t done = 0; done < piece.rows; done += block_rows) {
+    const std::uint64_t rows = std::min(block_rows, piece.rows - done);
     const BlockView out = cut_rows(share, piece.first + done, rows, scratch);
     auto result =
         compute_rows(plan_->program, flying.place,
