@@ -124,13 +124,17 @@ class WorkerTraceback(Exception):
         return f'\n"""\n{self.text}"""'
 
 
-def _made_again(kind: type[BaseException], args: tuple[Any, ...],
-                state: dict[str, Any]) -> BaseException:
-    """An exception with these args, without its own __init__, which may want others."""
-    error = kind.__new__(kind, *args)
-    builtin = next(base for base in kind.__mro__ if base.__module__ == "builtins")
-    builtin.__init__(error, *args)
-    error.__dict__.update(state)
+def _made_again(make: Any, args: tuple[Any, ...], state: Any = None) -> BaseException:
+    """What pickle would make, but without a class's own __init__, which may want other arguments
+    than those that the exception ended up with."""
+    if isinstance(make, type) and issubclass(make, BaseException):
+        error = make.__new__(make, *args)
+        builtin = next(base for base in make.__mro__ if base.__module__ == "builtins")
+        builtin.__init__(error, *args)
+    else:
+        error = make(*args)
+    if state:
+        error.__setstate__(state)
     return error
 
 
@@ -139,8 +143,8 @@ def sent(error: BaseException) -> bytes:
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     name, words = type(error).__name__, str(error)
     try:
-        parts = dumps((type(error), error.args, error.__dict__))
-        pickle.loads(parts)
+        parts = dumps(error.__reduce__())
+        _made_again(*pickle.loads(parts))
     except Exception as why:
         parts, name = b"", f"{name}, which cannot travel ({why})"
     return pickle.dumps((parts, name, words, text))

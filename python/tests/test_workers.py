@@ -232,6 +232,36 @@ def test_an_exception_of_a_local_class_comes_back_as_that_class():
     assert raised.value.args == ("here", 0)
 
 
+def raised_there(make):
+    """What comes here of an exception that `make()` makes in a worker."""
+    def fail(x):
+        raise make()
+
+    with pytest.raises(BaseException) as raised:
+        list(ps.Loader(ps.range(2).map(fail, workers=1).batch(2)))
+    return raised.value
+
+
+def test_exceptions_keep_what_they_hold():
+    def missing():
+        try:
+            open("/no/such/file")
+        except FileNotFoundError as error:
+            return error
+
+    error = raised_there(missing)
+    assert type(error) is FileNotFoundError and error.filename == "/no/such/file"
+    assert error.errno == errno.ENOENT and "/no/such/file" in str(error)
+    error = raised_there(lambda: UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"))
+    assert type(error) is UnicodeDecodeError and error.object == b"\xff"
+    error = raised_there(lambda: ImportError("no", name="module"))
+    assert error.name == "module"
+    error = raised_there(lambda: ps.ConfigError("wrong", remedy="right"))
+    assert type(error) is ps.ConfigError and error.remedy == "right"
+    error = raised_there(lambda: SystemExit(3))
+    assert type(error) is SystemExit and error.code == 3
+
+
 def test_an_exception_that_cannot_travel_is_named():
     def fail(x):
         raise ValueError("with a lock", threading.Lock())
