@@ -3,7 +3,8 @@
     python bench/python/engine.py WORKLOAD THREADS [DATA]
 
 WORKLOAD is tiny, tiny4096 (W3), steps, rows, W1, W2 or torch. Prints one line of JSON: items,
-seconds and seconds of CPU, from the first batch of an epoch to its last; every batch is looked at as a NumPy view.
+seconds and seconds of CPU, from the first batch of an epoch to its last; every batch is looked at
+as a NumPy view.
 """
 
 import json
@@ -87,7 +88,8 @@ def main():
         items, seconds, cpu = hand_over(ps.Loader(ps.range(3_200_000).batch(16), threads=threads))
     elif workload in ("W1", "W2"):
         dataset = {"W1": w1, "W2": w2}[workload](sys.argv[3])
-        items, seconds, cpu = walk(ps.Loader(dataset, threads=threads), lambda batch: batch["image"])
+        items, seconds, cpu = walk(ps.Loader(dataset, threads=threads),
+                                   lambda batch: batch["image"])
     else:
         dataset = {"tiny": lambda: tiny(5_000_000, 256), "rows": rows,
                    "tiny4096": lambda: tiny(20_000_000, 4096)}[workload]()
