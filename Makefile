@@ -17,7 +17,7 @@ help:  ## this menu
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: help setup demo test check build python test-python stubs asan tsan \
-        processes property long scenarios scenarios-off mutants fuzz check-limits bench rivals lint tidy format docs clean
+        processes property long scenarios scenarios-off mutants fuzz check-limits bench bench-python rivals lint tidy format docs clean
 .NOTPARALLEL:
 
 setup:
@@ -44,6 +44,8 @@ check: setup lint  ## fast: lint, dev build, unit tests without sanitizers
 	@.venv/bin/pip install -q --disable-pip-version-check 'nanobind>=3.1,<4' 'numpy>=2,<3' 'pytest>=7'
 
 python: setup .venv/bin/pytest  ## the Python package, importable in .venv
+	@.venv/bin/python -c 'import cloudpickle' 2>/dev/null || \
+	  .venv/bin/pip install -q --disable-pip-version-check cloudpickle
 	cmake --preset dev -DPENSTOCK_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/.venv/bin/python >/dev/null
 	cmake --build --preset dev -- --quiet penstock_python penstock_command
 	@.venv/bin/python -c "import sysconfig, pathlib; pathlib.Path(sysconfig.get_path('purelib'), \
@@ -105,6 +107,14 @@ bench: setup  ## ratios to NumPy and to bare threads, medians of 7 interleaved r
 	@[ -x .venv/bin/python ] || python3 -m venv .venv
 	@.venv/bin/python -c 'import numpy' 2>/dev/null || .venv/bin/pip install -q 'numpy>=2,<3'
 	.venv/bin/python bench/engine/run.py --bench build/bench/bench/engine_bench
+
+bench-python: setup .venv/bin/pytest  ## Python beside C++, and W4 beside plain loops: ROUNDS=5, DATA=images of rivals
+	@.venv/bin/python -c 'import cloudpickle' 2>/dev/null || \
+	  .venv/bin/pip install -q --disable-pip-version-check cloudpickle
+	@cmake --preset bench -DPENSTOCK_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/.venv/bin/python >/dev/null
+	@cmake --build --preset bench -- --quiet penstock_python penstock_images engine_bench
+	.venv/bin/python bench/python/run.py --bench build/bench/bench --rounds $(or $(ROUNDS),5) \
+	  --data "$(or $(DATA),$(firstword $(wildcard .cache/rivals/data-*)))"
 
 rivals: setup  ## images beside the peers: W1 and W2, ROUNDS=7 interleaved rounds
 	@dpkg -s libspng-dev mate-backgrounds plasma-workspace-wallpapers >/dev/null 2>&1 || \

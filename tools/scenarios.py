@@ -92,7 +92,7 @@ ROWS = {
     "d_ragged_last": Row("a short last batch has the right weight"),
     "d_other_width": Row("names the item and both shapes"),
     "d_blocked": Row("who holds it up, and since when"),
-    "d_worker_killed": Row("noticed at once, the block computed again", "worker processes"),
+    "d_worker_killed": Row("noticed at once, the block computed again"),
     "d_corrupt_png": Row("file, sample and reason; or skipped and listed"),
     "d_resume_replicas": Row("one position, any number of replicas"),
     "d_resume_random": Row("the same numbers from every position on"),

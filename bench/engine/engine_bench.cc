@@ -24,6 +24,21 @@ Measured tiny(unsigned threads) {
                  threads);
 }
 
+Measured tiny_in_large_batches(unsigned threads) {
+  return measure(ps::Dataset::range(20'000'000)
+                     .map([](std::int64_t x) { return x * 2 + 1; })
+                     .shuffle({.seed = 1})
+                     .batch(4096),
+                 threads);
+}
+
+/// As little work as a step can hold: what is left is the hand-over. Items are steps.
+Measured steps(unsigned threads) {
+  Measured result = measure(ps::Dataset::range(3'200'000).batch(16), threads);
+  result.items /= 16;
+  return result;
+}
+
 Measured rows(unsigned threads) {
   constexpr std::int64_t kRows = 1'000'000;
   std::vector<float> values(kRows * 128);
@@ -77,6 +92,8 @@ Measured permutation(unsigned) {
 
 int main(int argc, char** argv) {
   const bench::Workloads workloads{{"tiny", tiny},
+                                   {"tiny4096", tiny_in_large_batches},
+                                   {"steps", steps},
                                    {"rows", rows},
                                    {"overhead", overhead},
                                    {"bare", bare_spins},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,10 +35,25 @@ bool is_dense(const FieldSpec& field) {
   return field.dtype != Dtype::bytes && field.dtype != Dtype::string && shape_known(field.shape);
 }
 
-/// One value a row, where rows differ in size.
-nb::object rows_of(nb::handle self, const FieldSpec& field) {
+/// The shape of all rows together, where a size was left open and all rows of this batch have the
+/// same.
+std::optional<Shape> one_shape(const Batch& batch, const FieldSpec& field) {
+  if (is_variable(field.dtype) || batch.rows() == 0) return std::nullopt;
+  const auto offsets = batch.ragged(field.path).offsets;
+  for (std::size_t row = 1; row < batch.rows(); ++row)
+    if (offsets[row + 1] - offsets[row] != offsets[1]) return std::nullopt;
+  Shape shape = batch.row(0)[field.path].shape();
+  shape.insert(shape.begin(), static_cast<std::int64_t>(batch.rows()));
+  return shape;
+}
+
+/// One value a row, where rows differ in size; `on` makes the array where they do not.
+template <typename On>
+nb::object rows_of(nb::handle self, const FieldSpec& field, On on) {
   nb::list rows;
   const Batch& batch = batch_of(self);
+  if (const auto shape = one_shape(batch, field))
+    return on(field.dtype, *shape, batch.ragged(field.path).values.data(), self);
   for (std::size_t row = 0; row < batch.rows(); ++row) {
     const Sample sample = batch.row(row);
     rows.append(to_python(sample[field.path]));
@@ -48,7 +64,7 @@ nb::object rows_of(nb::handle self, const FieldSpec& field) {
 nb::object field_of(nb::handle self, std::size_t index) {
   const Batch& batch = batch_of(self);
   const FieldSpec& field = batch.spec().fields[index];
-  if (!is_dense(field)) return rows_of(self, field);
+  if (!is_dense(field)) return rows_of(self, field, array_on);
   const Tensor tensor = batch[field.path];
   try {
     return array_on(tensor.dtype(), tensor.shape(), tensor.raw().data(), self);
@@ -143,7 +159,7 @@ nb::object dlpack_parts(Self self) {
   std::size_t first = 0;
   auto leaf = [&](std::size_t i) -> nb::object {
     const FieldSpec& field = batch.spec().fields[i];
-    if (!is_dense(field)) return rows_of(self, field);
+    if (!is_dense(field)) return rows_of(self, field, dlpack_on);
     return dlpack(self, field.path);
   };
   return nest(batch.spec().structure, first, leaf);

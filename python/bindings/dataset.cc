@@ -10,12 +10,17 @@
 #include <string>
 
 #include "areas.h"
+#include "collate.h"
 #include "functions.h"
 #include "generators.h"
+#include "graph/node.h"
+#include "op/op.h"
 #include "sequences.h"
 #include "tails.h"
 #include "texts.h"
 #include "values.h"
+#include "worker_ops.h"
+#include "workers.h"
 
 namespace penstock::python {
 namespace {
@@ -58,14 +63,16 @@ struct MapArguments {
 };
 
 Dataset map_samples(const Dataset& self, nb::handle fn, const MapArguments& arguments,
-                    nb::handle spec, bool row_wise) {
+                    nb::handle spec, bool row_wise, const TeamSetup* workers) {
   const SampleCall call(fn, {arguments.keyed, arguments.random, arguments.title});
   const MapOptions options{arguments.name, arguments.seed, optional_spec(spec), row_wise};
-  const auto made = [](const nb::object& value) { return sample_of(value); };
-  if (call.random())
-    return self.map([call, made](const Sample& in, Rng& rng) { return call(in, &rng, made); },
-                    options);
-  return self.map([call, made](const Sample& in) { return call(in, nullptr, made); }, options);
+  SampleFn function{call.random(), [call](const Sample& in, Rng& rng) {
+                      return call(in, call.random() ? &rng : nullptr,
+                                  [](const nb::object& value) { return sample_of(value); });
+                    }};
+  auto op = make_sample_op(std::move(function), options);
+  if (workers != nullptr) op = worker_sample_op(std::move(op), std::make_shared<Team>(*workers));
+  return add_map(self, std::move(op), options.seed);
 }
 
 bool truth(const nb::object& value) {
@@ -131,6 +138,7 @@ nb::object sample(const Dataset& self, std::uint64_t number) {
   Sample made;
   {
     const Unlocked unlocked;
+    const InThisProcess here;
     made = self.sample(number);
   }
   return to_python(made);
@@ -166,10 +174,19 @@ void bind_sources(nb::module_& module) {
              [](nb::handle dtype, const std::string& path) { return cast(dtype_of(dtype), path); });
   module.def(
       "vector_op",
-      [](nb::handle fn, const std::string& name, nb::handle spec) {
-        return vector_op(fn, name, optional_spec(spec));
+      [](nb::handle fn, const std::string& name, nb::handle spec, const TeamSetup* workers) {
+        OpCall call = vector_op(fn, name, optional_spec(spec));
+        if (workers == nullptr) return call;
+        return OpCall(worker_vector_op(call.op(), std::make_shared<Team>(*workers)));
       },
-      nb::arg("fn"), nb::arg("name"), nb::arg("spec").none());
+      nb::arg("fn"), nb::arg("name"), nb::arg("spec").none(), nb::arg("workers").none());
+  module.def(
+      "collate_op",
+      [](nb::handle fn, const std::string& name, nb::handle spec, const TeamSetup* workers) {
+        return OpCall(collate_op(fn, name, optional_spec(spec),
+                                 workers != nullptr ? std::make_shared<Team>(*workers) : nullptr));
+      },
+      nb::arg("fn"), nb::arg("name"), nb::arg("spec").none(), nb::arg("workers").none());
   module.def("probe", [](nb::handle fn, const Dataset& input) {
     return to_python(probed_spec(fn, input.element_spec()));
   });
@@ -177,7 +194,7 @@ void bind_sources(nb::module_& module) {
 
 void bind_functions_of(nb::class_<Dataset>& dataset) {
   dataset.def("map", map_samples, nb::arg("fn"), nb::arg("arguments"), nb::arg("spec").none(),
-              nb::arg("row_wise"));
+              nb::arg("row_wise"), nb::arg("workers").none());
   dataset.def("map_op", [](const Dataset& self, const OpCall& call) { return self.map(call); });
   dataset.def("filter", filter);
   dataset.def("take_while", take_while);
@@ -235,9 +252,16 @@ void bind_order_of(nb::class_<Dataset>& dataset) {
 void bind_dataset(nb::module_& module) {
   nb::class_<OpCall>(module, "OpCall", "An op of the catalogue with its arguments.");
   nb::class_<MapArguments>(module, "MapArguments")
-      .def("__init__", [](MapArguments* self, const std::string& title, const std::string& name,
-                          std::uint64_t seed, bool keyed, bool random) {
-        new (self) MapArguments{title, name, seed, keyed, random};
+      .def("__init__",
+           [](MapArguments* self, const std::string& title, const std::string& name,
+              std::uint64_t seed, bool keyed,
+              bool random) { new (self) MapArguments{title, name, seed, keyed, random}; })
+      .def_ro("keyed", &MapArguments::keyed)
+      .def_ro("random", &MapArguments::random);
+  nb::class_<TeamSetup>(module, "TeamSetup", "What worker processes are started with.")
+      .def("__init__", [](TeamSetup* self, const std::vector<std::string>& command,
+                          const nb::bytes& setup, const std::string& title, unsigned workers) {
+        new (self) TeamSetup{command, {setup.c_str(), setup.size()}, title, workers};
       });
   nb::class_<Dataset> dataset(module, "Dataset");
   bind_functions_of(dataset);

@@ -10,6 +10,7 @@
 #include "areas.h"
 #include "base/guarded.h"
 #include "op/op.h"
+#include "sample/rows.h"
 #include "values.h"
 
 namespace penstock::python {
@@ -17,7 +18,7 @@ namespace {
 
 /// The sample a function is called for, for `rng()`.
 struct Current {
-  Rng* rng = nullptr;
+  GeneratorKey key;
   const char* without = nullptr;  // why there are no numbers
   nb::object generator;
 };
@@ -25,7 +26,8 @@ thread_local Current* current = nullptr;
 
 class CurrentScope {
  public:
-  CurrentScope(Rng* rng, const char* without) : mine_{rng, without, {}}, before_(current) {
+  CurrentScope(GeneratorKey key, const char* without)
+      : mine_{std::move(key), without, {}}, before_(current) {
     current = &mine_;
   }
   ~CurrentScope() { current = before_; }
@@ -43,12 +45,11 @@ constexpr const char* kUndeclared =
 nb::object generator() {
   if (current == nullptr)
     throw ConfigError("rng() was called outside a map function: there is no sample to key it by");
-  if (current->rng == nullptr)
+  if (!current->key.any())
     throw ConfigError(fmt::format("rng(): {}", current->without), {},
                       "give the function a parameter named rng, or say map(fn, random=True)");
   if (!current->generator) {
-    const std::uint64_t low = (*current->rng)();
-    const std::uint64_t high = (*current->rng)();
+    const auto [low, high] = current->key.draw();
     current->generator =
         nb::module_::import_("penstock.randomness").attr("keyed_generator")(low, high);
   }
@@ -63,8 +64,15 @@ nb::tuple arguments_of(const Sample& in) {
 
 }  // namespace
 
-nb::object SampleCall::call(const Sample& in, Rng* rng) const {
-  const CurrentScope scope(random() ? rng : nullptr, kUndeclared);
+std::pair<std::uint64_t, std::uint64_t> GeneratorKey::draw() {
+  if (drawn) return *drawn;
+  const std::uint64_t low = (*rng)();
+  const std::uint64_t high = (*rng)();
+  return {low, high};
+}
+
+nb::object SampleCall::call(const Sample& in, const GeneratorKey& key) const {
+  const CurrentScope scope(random() ? key : GeneratorKey{}, kUndeclared);
   const nb::tuple arguments = arguments_of(in);
   nb::object keywords;
   if (calling_.keyed) {
@@ -83,17 +91,32 @@ nb::object SampleCall::looked_at(nb::handle arguments, nb::handle keywords) cons
   // Once may have been another thread.
   if (!before.equal(state()) && ++looks_->changed == 2) {
     looks_->left = 0;
-    nb::module_::import_("penstock.randomness").attr("tell_of_global_use")(calling_.title);
+    if (tell_) {
+      tell_();
+    } else {
+      nb::module_::import_("penstock.randomness").attr("tell_of_global_use")(calling_.title);
+    }
   }
   return made;
 }
 
-namespace {
+constexpr const char* kBlocks = "this function sees several samples at once";
 
-/// The fields of some rows as arrays; the function may keep them, so they are copies.
-nb::tuple columns_of(const BlockView& in) {
-  std::size_t next = 0;
-  auto leaf = [&](std::size_t i) {
+nb::object call_rows(nb::handle fn, const Sample& rows) {
+  const CurrentScope scope(GeneratorKey{}, kBlocks);
+  return call_user(fn, arguments_of(rows));
+}
+
+nb::object call_samples(nb::handle fn, const std::vector<Sample>& samples) {
+  const CurrentScope scope(GeneratorKey{}, kBlocks);
+  nb::list list;
+  for (const Sample& sample : samples) list.append(to_python(sample));
+  return call_user(fn, nb::make_tuple(list));
+}
+
+Sample columns_of(const BlockView& in, std::size_t first, std::size_t rows) {
+  std::vector<Tensor> leaves;
+  for (std::size_t i = 0; i < in.columns.size(); ++i) {
     const FieldSpec& field = in.spec->fields[i];
     const Column& column = in.columns[i];
     if (!column.dense())
@@ -101,16 +124,14 @@ nb::tuple columns_of(const BlockView& in) {
           fmt::format("map_batch: field \"{}\" ({}) has no one size", field.path, field.text()), {},
           "use map(), which sees one sample at a time");
     Shape shape = field.shape;
-    shape.insert(shape.begin(), static_cast<std::int64_t>(in.rows));
-    return to_python(Tensor::view(field.dtype, std::move(shape),
-                                  {column.data, in.rows * column.row_bytes}, nullptr));
-  };
-  nb::object value = nest(in.spec->structure, next, leaf);
-  if (in.spec->structure.kind == Structure::Kind::tuple) return nb::borrow<nb::tuple>(value);
-  return nb::make_tuple(value);
+    shape.insert(shape.begin(), static_cast<std::int64_t>(rows));
+    leaves.push_back(Tensor::view(field.dtype, std::move(shape),
+                                  {column.data + first * column.row_bytes, rows * column.row_bytes},
+                                  nullptr));
+  }
+  return Sample::assemble(in.spec->structure, std::move(leaves));
 }
 
-/// The spec of one row of a function's result; throws when a field does not have `rows` rows.
 ElementSpec row_spec(const Sample& made, std::size_t rows) {
   ElementSpec spec = ElementSpec::of(made);
   for (FieldSpec& field : spec.fields) {
@@ -123,6 +144,42 @@ ElementSpec row_spec(const Sample& made, std::size_t rows) {
   }
   return spec;
 }
+
+void write_rows(const Sample& made, const BlockView& out) {
+  const ElementSpec spec = row_spec(made, out.rows);
+  if (spec != *out.spec)
+    throw ConfigError(fmt::format("map_batch: the function returned rows of {}, not of {}",
+                                  spec.text(), out.spec->text()),
+                      {},
+                      "return the same structure, dtypes and shapes every time, also for no "
+                      "rows, or declare spec=");
+  for (std::size_t i = 0; i < out.columns.size(); ++i) {
+    const std::span<const std::byte> bytes = made.leaves()[i].raw();
+    if (!bytes.empty()) std::memcpy(out.columns[i].data, bytes.data(), bytes.size());
+  }
+}
+
+Sample as_rows(const Sample& one) {
+  std::vector<Tensor> rows;
+  for (const Tensor& leaf : one.leaves()) {
+    Shape shape = leaf.shape();
+    shape.insert(shape.begin(), 1);
+    rows.push_back(Tensor::view(leaf.dtype(), std::move(shape), leaf.raw(), nullptr));
+  }
+  return Sample::assemble(one.structure(), std::move(rows));
+}
+
+Sample only_row(const Sample& made) {
+  const ElementSpec spec = row_spec(made, 1);
+  std::vector<Tensor> leaves;
+  for (std::size_t i = 0; i < spec.fields.size(); ++i) {
+    const auto kept = std::make_shared<Tensor>(made.leaves()[i].kept());
+    leaves.push_back(Tensor::view(spec.fields[i].dtype, spec.fields[i].shape, kept->raw(), kept));
+  }
+  return Sample::assemble(made.structure(), std::move(leaves));
+}
+
+namespace {
 
 class VectorOp final : public Op {
  public:
@@ -138,7 +195,8 @@ class VectorOp final : public Op {
   }
 
   Result<void> run(const BlockView& in, const BlockView& out, const OpContext&) const override {
-    auto done = guarded([&] { write(call(in), out); }, [] { return std::size_t{0}; });
+    auto done =
+        guarded([&] { run_block(columns_of(in, 0, in.rows), out); }, [] { return std::size_t{0}; });
     if (!done) done.failure().row_known = in.rows == 1;
     return done;
   }
@@ -146,57 +204,34 @@ class VectorOp final : public Op {
   [[nodiscard]] Result<Sample> run_sample(const Sample& in, const OpContext&,
                                           std::size_t row) const override {
     Sample made;
-    auto done = guarded([&] { made = row_of(call_one(in)); }, [&] { return row; });
+    auto done = guarded([&] { made = only_row(call(as_rows(in))); }, [&] { return row; });
     if (!done) return std::move(done.failure());
     return made;
   }
 
  private:
-  static constexpr const char* kBlocks = "map_batch sees several samples at once";
-
-  [[nodiscard]] Sample call(const BlockView& in) const {
-    return with_interpreter([&] {
-      const CurrentScope scope(nullptr, kBlocks);
-      return sample_of(call_user(fn_.get(), columns_of(in)));
+  /// What is small is copied while the interpreter is held, and given back to it at once; what is
+  /// large is copied while others have it.
+  void run_block(const Sample& rows, const BlockView& out) const {
+    constexpr std::size_t kSmall = 4 << 10;
+    Sample large;
+    with_interpreter([&] {
+      Sample made = sample_of(call_rows(fn_.get(), rows));
+      std::size_t bytes = 0;
+      for (const Tensor& leaf : made.leaves()) bytes += leaf.raw().size();
+      if (bytes <= kSmall) {
+        write_rows(made, out);
+        made = {};
+        give_back_held();
+      } else {
+        large = std::move(made);
+      }
     });
+    if (!large.leaves().empty()) write_rows(large, out);
   }
 
-  [[nodiscard]] Sample call_one(const Sample& in) const {
-    std::vector<Tensor> rows;
-    for (const Tensor& leaf : in.leaves()) {
-      Shape shape = leaf.shape();
-      shape.insert(shape.begin(), 1);
-      rows.push_back(Tensor::view(leaf.dtype(), std::move(shape), leaf.raw(), nullptr));
-    }
-    const Sample one = Sample::assemble(in.structure(), std::move(rows));
-    return with_interpreter([&] {
-      const CurrentScope scope(nullptr, kBlocks);
-      return sample_of(call_user(fn_.get(), arguments_of(one)));
-    });
-  }
-
-  static Sample row_of(const Sample& made) {
-    const ElementSpec spec = row_spec(made, 1);
-    std::vector<Tensor> leaves;
-    for (std::size_t i = 0; i < spec.fields.size(); ++i)
-      leaves.push_back(Tensor::view(spec.fields[i].dtype, spec.fields[i].shape,
-                                    made.leaves()[i].raw(),
-                                    std::make_shared<Tensor>(made.leaves()[i].kept())));
-    return Sample::assemble(made.structure(), std::move(leaves));
-  }
-
-  static void write(const Sample& made, const BlockView& out) {
-    const ElementSpec spec = row_spec(made, out.rows);
-    if (spec != *out.spec)
-      throw ConfigError(fmt::format("map_batch: the function returned rows of {}, not of {}",
-                                    spec.text(), out.spec->text()),
-                        {},
-                        "return the same structure, dtypes and shapes every time, also for no "
-                        "rows, or declare spec=");
-    for (std::size_t i = 0; i < out.columns.size(); ++i) {
-      const std::span<const std::byte> bytes = made.leaves()[i].raw();
-      if (!bytes.empty()) std::memcpy(out.columns[i].data, bytes.data(), bytes.size());
-    }
+  [[nodiscard]] Sample call(const Sample& rows) const {
+    return with_interpreter([&] { return sample_of(call_rows(fn_.get(), rows)); });
   }
 
   Held fn_;
@@ -211,11 +246,18 @@ OpCall vector_op(nb::handle fn, const std::string& name, const std::optional<Ele
 }
 
 ElementSpec probed_spec(nb::handle fn, const ElementSpec& input) {
-  std::vector<Column> columns(input.fields.size());
-  BlockView none;
-  none.spec = &input;
-  none.columns = columns;
-  return row_spec(sample_of(call_user(fn, columns_of(none))), 0);
+  std::vector<Tensor> leaves;
+  for (const FieldSpec& field : input.fields) {
+    if (!is_dense(field))
+      throw ConfigError(
+          fmt::format("map_batch: field \"{}\" ({}) has no one size", field.path, field.text()), {},
+          "use map(), which sees one sample at a time");
+    Shape shape = field.shape;
+    shape.insert(shape.begin(), 0);
+    leaves.push_back(Tensor::copy(field.dtype, std::move(shape), {}));
+  }
+  const Sample none = Sample::assemble(input.structure, std::move(leaves));
+  return row_spec(sample_of(call_user(fn, arguments_of(none))), 0);
 }
 
 void bind_functions(nb::module_& module) {

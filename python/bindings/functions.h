@@ -2,10 +2,12 @@
 // Users' Python functions as functions of the engine. They are called in its threads, with the
 // interpreter held for the call.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "interpreter.h"
 #include "penstock/dataset.h"
@@ -20,6 +22,15 @@ struct Calling {
   std::string title = {};  // where it is looked at for draws from the global generators
 };
 
+/// What a sample's generator is made from: drawn when it is asked for, or drawn by the process that
+/// sent the sample.
+struct GeneratorKey {
+  Rng* rng = nullptr;
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> drawn = {};
+  [[nodiscard]] bool any() const { return rng != nullptr || drawn.has_value(); }
+  std::pair<std::uint64_t, std::uint64_t> draw();
+};
+
 /// `fn` for one sample: a tuple is passed as its parts, anything else as one argument.
 class SampleCall {
  public:
@@ -31,8 +42,12 @@ class SampleCall {
   /// Calls it and hands the result to `use`, while the interpreter is held.
   template <typename Use>
   auto operator()(const Sample& in, Rng* rng, Use use) const {
-    return with_interpreter([&] { return use(call(in, rng)); });
+    return with_interpreter([&] { return use(call(in, {rng, {}})); });
   }
+  /// With the interpreter held.
+  [[nodiscard]] nb::object call(const Sample& in, const GeneratorKey& key) const;
+  /// Called in place of the warning that the function draws from the global generators.
+  void when_noticed(std::function<void()> tell) { tell_ = std::move(tell); }
 
  private:
   static constexpr int kLooks = 8;
@@ -42,13 +57,29 @@ class SampleCall {
     int left;
     int changed = 0;
   };
-  [[nodiscard]] nb::object call(const Sample& in, Rng* rng) const;
   [[nodiscard]] nb::object looked_at(nb::handle arguments, nb::handle keywords) const;
 
   Held fn_;
   Calling calling_;
   std::shared_ptr<Looks> looks_;
+  std::function<void()> tell_;
 };
+
+/// `fn` of arrays with rows as their first dimension, with the interpreter held.
+nb::object call_rows(nb::handle fn, const Sample& rows);
+/// `fn` of a list of samples, with the interpreter held.
+nb::object call_samples(nb::handle fn, const std::vector<Sample>& samples);
+/// The spec of one row of what such a function made; throws ConfigError when a field does not have
+/// `rows` rows.
+ElementSpec row_spec(const Sample& made, std::size_t rows);
+/// Writes what it made; throws ConfigError when that is not what `out` holds.
+void write_rows(const Sample& made, const BlockView& out);
+/// A sample as rows of which there is one, for as long as the sample lives; and the other way
+/// round.
+Sample as_rows(const Sample& one);
+Sample only_row(const Sample& made);
+/// Some rows of a block as one sample; throws ConfigError for fields that have no one size.
+Sample columns_of(const BlockView& in, std::size_t first, std::size_t rows);
 
 /// `fn` of arrays with rows as their first dimension, each row on its own.
 OpCall vector_op(nb::handle fn, const std::string& name, const std::optional<ElementSpec>& spec);

@@ -12,6 +12,7 @@
 
 #include "areas.h"
 #include "base/mutex.h"
+#include "workers.h"
 
 namespace penstock::python {
 namespace {
@@ -108,10 +109,42 @@ Unlocked::~Unlocked() {
   }
 }
 
+namespace {
+
+/// Keeps what Python knows of a thread of the engine from its first call to the thread's end.
+/// Otherwise each call would make and unmake it, which takes longer than a small function, and
+/// threading.local would forget all it holds.
+class ThreadStateKeeper {
+ public:
+  /// With the interpreter held, when the thread came to it as a stranger.
+  void keep() {
+    static_cast<void>(PyGILState_Ensure());
+    kept_ = true;
+  }
+  ~ThreadStateKeeper() {
+    if (!kept_ || stopping.load() || interpreter_ends()) return;
+    try {
+      static_cast<void>(PyGILState_Ensure());
+      PyGILState_Release(PyGILState_LOCKED);  // that of keep()
+      PyGILState_Release(PyGILState_UNLOCKED);
+    } catch (abi::__forced_unwind&) {
+      park();
+    }
+  }
+
+ private:
+  bool kept_ = false;
+};
+thread_local ThreadStateKeeper thread_state_keeper;
+
+}  // namespace
+
 Locked::Locked() {
   if (interpreter_ends()) throw CancelledError("the interpreter ends");
   try {
+    const bool stranger = PyGILState_GetThisThreadState() == nullptr;
     state_ = PyGILState_Ensure();
+    if (stranger) thread_state_keeper.keep();
   } catch (abi::__forced_unwind&) {
     park();
   }
@@ -247,6 +280,7 @@ void bind_interpreter(nb::module_& module) {
           const Unlocked unlocked;
           Lock lock(running().mutex);
           for (Running* each : running().all) each->stop_threads();
+          Team::end_all();
         }
         give_back_held();
         ending = true;

@@ -20,6 +20,7 @@
 #include "tails.h"
 #include "trace/trace.h"
 #include "values.h"
+#include "workers.h"
 
 namespace penstock::python {
 
@@ -134,8 +135,11 @@ class Cursor {
 
 class LoaderBox final : public Running {
  public:
-  LoaderBox(const Dataset& dataset, const LoaderOptions& options)
-      : loader_(dataset, options), main_(std::make_shared<Cursor>(loader_.iterate())) {
+  LoaderBox(const Dataset& dataset, const LoaderOptions& options, bool debug)
+      : debug_(debug),
+        leases_(dataset),
+        loader_(dataset, options),
+        main_(std::make_shared<Cursor>(loader_.iterate())) {
     Lock lock(mutex_);
     newest_ = main_;
     all_ = {main_};
@@ -156,6 +160,9 @@ class LoaderBox final : public Running {
   }
 
   [[nodiscard]] const Loader& loader() const { return loader_; }
+  [[nodiscard]] const TeamLeases& leases() const { return leases_; }
+  /// True when functions are called by the thread that asks for batches.
+  [[nodiscard]] bool debug() const { return debug_; }
   [[nodiscard]] std::shared_ptr<Cursor> newest() const {
     Lock lock(mutex_);
     return newest_;
@@ -194,6 +201,8 @@ class LoaderBox final : public Running {
   }
 
  private:
+  const bool debug_;
+  const TeamLeases leases_;  // longer than what calls the workers
   Loader loader_;
   OneBatchWatch watch_;
   const std::shared_ptr<Cursor> main_;
@@ -251,6 +260,7 @@ class EpochLoop {
     std::optional<Batch> batch;
     {
       const Unlocked unlocked;
+      const InThisProcess here(box_->debug());
       cursor_->inside = true;
       batch = cursor_->iterator().next();
     }
@@ -288,8 +298,10 @@ class PyLoader {
   PyLoader(const Dataset& dataset, const nb::dict& given) {
     check_may_run();
     const LoaderOptions options = loader_options(given);
+    const bool debug = nb::cast<bool>(given["debug"]);
     const Unlocked unlocked;
-    box_ = std::make_shared<LoaderBox>(dataset, options);
+    const InThisProcess here(debug);
+    box_ = std::make_shared<LoaderBox>(dataset, options, debug);
   }
   ~PyLoader() { let_go(box_); }
   PyLoader(const PyLoader&) = delete;
@@ -329,6 +341,7 @@ class PyLoader {
     std::vector<Batch> batches;
     {
       const Unlocked unlocked;
+      const InThisProcess here(box_->debug());
       batches = cursor->iterator().replay(step);
     }
     return make_batch(std::move(batches.front()));
@@ -337,6 +350,12 @@ class PyLoader {
     if (forked_while_running()) return;
     const Unlocked unlocked;
     box_->newest()->stop();
+    box_->leases().rest();
+  }
+  [[nodiscard]] nb::list worker_ids() const {
+    nb::list ids;
+    for (const int id : box().leases().process_ids()) ids.append(id);
+    return ids;
   }
 
  private:
@@ -362,6 +381,7 @@ void bind_loader(nb::module_& module) {
   loader.def("set_epoch", &PyLoader::set_epoch);
   loader.def("step", &PyLoader::step, nb::sig("def step(self, step: int, /) -> Batch"));
   loader.def("stop", &PyLoader::stop);
+  loader.def("worker_ids", &PyLoader::worker_ids, "Ids of the worker processes that are alive.");
   loader.def("report", [](const PyLoader& self) {
     const auto cursor = self.box().newest();
     const Iterator& iterator = cursor->iterator();

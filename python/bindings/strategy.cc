@@ -14,6 +14,7 @@
 #include "batches.h"
 #include "loaders.h"
 #include "values.h"
+#include "workers.h"
 
 namespace penstock::python {
 namespace {
@@ -48,14 +49,17 @@ class PyStrategy final : public Running {
 
 class PyFeed final : public Running {
  public:
-  explicit PyFeed(Feed feed) : feed_(std::make_unique<Feed>(std::move(feed))) {}
+  PyFeed(Feed feed, std::unique_ptr<TeamLeases> leases)
+      : leases_(std::move(leases)), feed_(std::make_unique<Feed>(std::move(feed))) {}
   ~PyFeed() override {
     if (forked_while_running()) {
       static_cast<void>(feed_.release());
+      static_cast<void>(leases_.release());
       return;
     }
     const Unlocked unlocked;
     feed_.reset();
+    leases_.reset();
   }
   void stop_threads() noexcept override {
     try {
@@ -69,7 +73,13 @@ class PyFeed final : public Running {
     return *feed_;
   }
 
+  void stop() const {
+    get().stop();
+    leases_->rest();
+  }
+
  private:
+  std::unique_ptr<TeamLeases> leases_;
   std::unique_ptr<Feed> feed_;
 };
 
@@ -252,29 +262,33 @@ DistributeOptions distribute_options(const nb::dict& given) {
 nb::object distribute(const PyStrategy& self, const Dataset& dataset, const nb::dict& given) {
   const DistributeOptions options = distribute_options(given);
   std::optional<Feed> feed;
+  auto leases = std::make_unique<TeamLeases>(dataset);
   {
     const Unlocked unlocked;
     feed.emplace(self.get().distribute(dataset, options));
   }
-  return make_object<PyFeed>(std::move(*feed));
+  return make_object<PyFeed>(std::move(*feed), std::move(leases));
 }
 
 nb::object distribute_from_function(const PyStrategy& self, nb::handle make,
                                     const nb::dict& given) {
   const DistributeOptions options = distribute_options(given);
   std::optional<Feed> feed;
+  std::unique_ptr<TeamLeases> leases;
   {
     const Unlocked unlocked;
     feed.emplace(self.get().distribute_from_function(
         [&](const InputContext& context) {
           return with_interpreter([&] {
             const nb::object made = call_user(make, nb::make_tuple(nb::cast(context)));
-            return nb::cast<Dataset>(made);
+            const auto dataset = nb::cast<Dataset>(made);
+            leases = std::make_unique<TeamLeases>(dataset);
+            return dataset;
           });
         },
         options));
   }
-  return make_object<PyFeed>(std::move(*feed));
+  return make_object<PyFeed>(std::move(*feed), std::move(leases));
 }
 
 nb::object all_reduce(const PyReplica& self, const std::string& op, nb::handle value,

@@ -11,6 +11,7 @@ from .errors import ConfigError
 from .functions import check_callable, map_arguments, name_of, parameters_of
 from .image import Chain
 from .spec import Spec
+from .workers import check_workers, team_of
 
 INFINITE = -1
 UNKNOWN = -2
@@ -32,29 +33,40 @@ class Dataset:
     # Sample to sample
 
     def map(self, fn: Callable[..., Any] | _native.OpCall | Chain, *, name: str = "", seed: int = 0,
-            spec: Spec = None, random: bool | None = None, row_wise: bool = False) -> Dataset:
+            spec: Spec = None, random: bool | None = None, row_wise: bool = False,
+            workers: int | None = None) -> Dataset:
         """`fn(sample)` for every sample, or an op; after `batch`, for every whole batch.
 
         `spec` says what it returns, where later parts need to know. A parameter named `rng` gets
         the sample's own generator; a function that calls `ps.rng()` somewhere below it is declared
         with `random=True`. After `batch`, `row_wise=True` promises that each row depends on itself
         alone: the function then sees one row at a time.
+
+        With `workers` the function runs in so many processes, as it is now: for work that holds
+        Python's lock. They give the same bytes as threads, and end with the loader.
         """
         if isinstance(fn, Chain):
             fn = fn._native.op()
+        count = check_workers("map", workers)
         if isinstance(fn, _native.OpCall):
+            if count:
+                raise ConfigError("map: an op of penstock's runs in threads, workers= is for "
+                                  "Python functions", remedy="leave out workers=")
             return Dataset(self._native.map_op(fn))
         known = map_arguments("map", fn, self._native, name=name, seed=seed, random=random)
-        return Dataset(self._native.map(fn, known, spec, row_wise))
+        return Dataset(self._native.map(fn, known, spec, row_wise, team_of(
+            f"map({name_of(fn)})", fn, count, keyed=known.keyed, random=known.random)))
 
-    def map_batch(self, fn: Callable[..., Any], *, name: str = "", spec: Spec = None) -> Dataset:
+    def map_batch(self, fn: Callable[..., Any], *, name: str = "", spec: Spec = None,
+                  workers: int | None = None) -> Dataset:
         """`fn(samples)` for many samples at once: arrays with the samples as first dimension.
 
         Each row must depend on itself alone; how many come at once is the engine's choice, before
         and after `batch`. Without `spec` the function is called once with no rows, to see what it
-        returns.
+        returns. `workers` as in `map`.
         """
         check_callable("map_batch", fn)
+        team = team_of(f"map_batch({name_of(fn)})", fn, check_workers("map_batch", workers))
         if spec is None and self._native.element_spec() is not None:
             try:
                 spec = _native.probe(fn, self._native)
@@ -63,7 +75,8 @@ class Dataset:
                     f"map_batch: {name_of(fn)} fails for 0 rows of {self._native.spec_text()}, so "
                     f"what it returns is not known: {type(error).__name__}: {error}",
                     remedy="declare spec=, as in spec=ps.Field(\"float32\", (3,))") from error
-        return Dataset(self._native.map_op(_native.vector_op(fn, name or name_of(fn), spec)))
+        return Dataset(self._native.map_op(_native.vector_op(fn, name or name_of(fn), spec,
+                                                               team)))
 
     def filter(self, predicate: Callable[..., Any], *, name: str = "", seed: int = 0,
                mask: bool = False, random: bool | None = None) -> Dataset:
@@ -146,12 +159,31 @@ class Dataset:
 
     # Batches
 
-    def batch(self, size: int, *, tail: str | None = None, drop_remainder: bool = False) -> Dataset:
+    def batch(self, size: int, *, tail: str | None = None, drop_remainder: bool = False,
+              collate_fn: Callable[[list[Any]], Any] | None = None, spec: Spec = None,
+              workers: int | None = None, name: str = "") -> Dataset:
         """Global batches: `size` samples whatever the number of replicas.
 
         `tail` is "short", "even", "pad", "drop", "wrap" or "strict".
+
+        `collate_fn(samples)` makes the batch of a list of samples, which may differ in size: arrays
+        with one row for each of them, in dicts and tuples. The first batch shows what these are;
+        where a size differs from batch to batch `spec` says so, with None for it. `workers` as in
+        `map`.
         """
-        return Dataset(self._native.batch(size, tail, drop_remainder))
+        batched = self._native.batch(size, tail, drop_remainder)
+        if collate_fn is None:
+            given = [word for word, value in (("spec", spec), ("workers", workers), ("name", name))
+                     if value]
+            if given:
+                raise ConfigError(f"batch: {given[0]}= is for a collate_fn, and there is none",
+                                  remedy="without one rows are stacked, in the engine")
+            return Dataset(batched)
+        check_callable("batch", collate_fn)
+        team = team_of(f"collate_fn({name_of(collate_fn)})", collate_fn,
+                       check_workers("batch", workers))
+        return Dataset(batched.map_op(_native.collate_op(collate_fn, name or name_of(collate_fn),
+                                                         spec, team)))
 
     def unbatch(self) -> Dataset:
         """The rows of batches, or of elements that carry several rows."""

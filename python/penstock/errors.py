@@ -17,6 +17,7 @@ _PYTHON = (
     (r"\{\.name = \.\.\.\}", "name=..."),
     (r"\.row_wise = true", "row_wise=True"),
     (r"declare \.spec\b", "declare spec="),
+    (r"with that size left open", "with None for that size"),
     (r"an Rng is keyed", "rng() is keyed"),
     (r"take no Rng", "not draw random numbers"),
     (r"next\(\) gives nothing", "the loop ends"),

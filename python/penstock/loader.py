@@ -51,7 +51,7 @@ def loader_options(*, world: int | None = None, rank: int | None = None, tail: s
             "lookahead_bytes": lookahead_bytes, "skip": on_error == "skip",
             "ledger_file": str(ledger_file), "skip_limit": skip_limit,
             "stall_after_ms": round(stall_after * 1000), "stall_is_error": stall_is_error,
-            "empty": empty}
+            "empty": empty, "debug": debug}
 
 
 def check_world(world: int | None, rank: int | None) -> None:

@@ -1,10 +1,13 @@
 """What is wrong is said before anything runs, or names the sample."""
 
+import itertools
+import multiprocessing
 import pickle
+import threading
 
 import numpy as np
 import pytest
-from conftest import rows_of
+from conftest import rows_of, run_program
 
 import penstock as ps
 
@@ -110,6 +113,152 @@ def test_len_of_a_stream():
         len(loader)
     assert [batch.rows for batch in loader] == [2, 2, 2]
     assert loader.plan.steps is None
+
+
+def test_len_of_a_stream_before_it_is_batched():
+    with pytest.raises(TypeError, match="as it is pulled.*cardinality"):
+        len(ps.from_generator(lambda: iter([1, 2])))
+    with pytest.raises(TypeError, match="endless"):
+        len(ps.range(3).repeat())
+
+
+# Worker processes of others around a loader of ours
+
+def test_a_loader_sent_to_spawned_workers():
+    """What torch's DataLoader does with num_workers>0 under spawn: the object is pickled."""
+    loader = ps.Loader(ps.range(10).batch(2))
+    process = multiprocessing.get_context("spawn").Process(target=list, args=(loader,))
+    with pytest.raises(TypeError, match="cannot be pickled.*num_workers=0"):
+        process.start()
+    for part in (ps.range(10), next(iter(loader)), iter(loader)):
+        with pytest.raises(TypeError, match="pickle"):
+            pickle.dumps(part)
+
+
+FORKED = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+import penstock as ps
+
+class Around:  # an IterableDataset around a native loader, in a worker of num_workers=1
+    def __init__(self, loader): self.loader = loader
+    def __iter__(self): return iter(self.loader)
+
+around = Around(ps.Loader(ps.range(10).batch(2)))
+{before}
+child = os.fork()
+if child == 0:
+    try:
+        print([batch.numpy().tolist() for batch in around], flush=True)
+    except ps.ConfigError as error:
+        print("forked" in str(error), "num_workers=0" in str(error), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print([batch.numpy().tolist() for batch in around], flush=True)
+"""
+
+
+@pytest.mark.parametrize("before", ["", "next(iter(around))"])
+def test_a_loader_in_forked_workers(before):
+    """And under fork: it is told in the worker, and the parent's is as it was."""
+    code, out, error = run_program(FORKED.format(before=before))
+    rows = "[[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]\n"
+    assert (code, out) == (0, "True True\n" + rows), error
+
+
+def test_torch_workers_around_a_loader():
+    torch_data = pytest.importorskip("torch.utils.data")
+    loader = ps.Loader(ps.range(8).map(lambda x: x + 1).batch(2))
+
+    class Around(torch_data.IterableDataset):
+        def __iter__(self):
+            return (batch.torch() for batch in loader)
+
+    def rows(**options):
+        return [row for batch in torch_data.DataLoader(Around(), batch_size=None, **options)
+                for row in batch.tolist()]
+
+    assert rows(num_workers=0) == list(range(1, 9))
+    with pytest.raises((ps.ConfigError, RuntimeError), match="forked while a loader was running"):
+        rows(num_workers=1, multiprocessing_context="fork")
+    with pytest.raises((TypeError, AttributeError), match="pickle"):
+        rows(num_workers=1, multiprocessing_context="spawn")
+    assert rows(num_workers=0) == list(range(1, 9))
+
+
+# Loops
+
+def test_every_batch_of_an_epoch_may_be_kept():
+    x = np.arange(3000).reshape(300, 10)
+    loader = ps.Loader(ps.from_tensor_slices(x).batch(7))
+    kept = [batch for _ in range(3) for batch in loader]
+    views = [batch.numpy() for batch in kept]
+    del kept
+    assert (np.concatenate(views) == np.concatenate([x] * 3)).all()
+
+
+def test_threads_that_share_an_iterator_are_told():
+    inside, go = threading.Event(), threading.Event()
+
+    def wait(x):
+        inside.set()
+        go.wait(60)
+        return x
+
+    loader = ps.Loader(ps.range(4).map(wait).batch(2))
+    loop = iter(loader)
+    got = []
+    other = threading.Thread(target=lambda: got.extend(next(loop).numpy().tolist()))
+    other.start()
+    inside.wait(60)
+    with refused("another thread waits in next.*iterator of its own"):
+        next(loop)
+    with refused("another thread waits in next"):
+        loader.state_dict()
+    go.set()
+    other.join()
+    assert got + [row for batch in loop for row in batch.numpy().tolist()] == [0, 1, 2, 3]
+
+
+def test_threads_that_iterate_one_loader_each_get_an_epoch():
+    loader = ps.Loader(ps.range(1000).shuffle(seed=1).batch(8))
+    seen = []
+    threads = [threading.Thread(target=lambda: seen.append(sorted(rows_of(loader))))
+               for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [list(range(1000))] * 6
+
+
+# Answers that change
+
+def answers():
+    first = itertools.count()
+    return lambda *_: {"x": 1} if next(first) < 3 else {"x": 1, "more": 2}
+
+
+@pytest.mark.parametrize("dataset", [
+    lambda: ps.range(8).map(answers()),
+    lambda: ps.from_index(8, answers()),
+    lambda: ps.from_generator(lambda: (answer() for answer in [answers()] * 8)),
+    lambda: ps.range(8).map(lambda x: {"x": x} if x < 3 else (x,), workers=1),
+    lambda: ps.range(8).map(lambda x: {"x": x if x < 3 else float(x)}),
+    lambda: ps.range(8).map(lambda x: np.zeros(2) if x < 3 else "text"),
+])
+def test_another_structure_the_second_time(dataset):
+    with pytest.raises(ps.SampleError, match="same") as raised:
+        list(ps.Loader(dataset().batch(1), threads=0))
+    assert raised.value.where["sample"] == 3
+
+
+def test_map_batch_with_another_structure_the_second_time():
+    def changing(x):
+        return {"x": x} if len(x) == 0 else {"y": x}
+
+    with pytest.raises(ps.SampleError, match="same structure"):
+        list(ps.Loader(ps.range(8).map_batch(changing).batch(4)))
 
 
 def test_pickling_a_loader_says_what_to_do_instead():

@@ -103,6 +103,35 @@ def test_functions_run_in_several_threads_at_once_when_they_let_the_lock_go():
     assert rows_of(loader) == [0, 1]
 
 
+def test_what_a_thread_keeps_for_itself_it_finds_again():
+    local = threading.local()
+
+    def count(x):
+        local.calls = getattr(local, "calls", 0) + 1
+        return local.calls
+
+    assert max(rows_of(ps.Loader(ps.range(20).map(count).batch(5), threads=2))) >= 10
+
+
+def test_what_a_thread_keeps_is_let_go_when_it_ends():
+    local, kept = threading.local(), []
+
+    class Thing:
+        pass
+
+    def keep(x):
+        if not hasattr(local, "thing"):
+            local.thing = Thing()
+            kept.append(weakref.ref(local.thing))
+        return x
+
+    loader = ps.Loader(ps.range(20).map(keep).batch(5), threads=2)
+    rows_of(loader)
+    del loader
+    gc.collect()
+    assert kept and all(each() is None for each in kept)
+
+
 def test_what_a_function_is_given_is_its_own():
     kept = []
     dataset = ps.from_tensor_slices(np.arange(4000).reshape(4, 1000))

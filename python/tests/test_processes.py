@@ -11,7 +11,8 @@ import time
 import pytest
 from conftest import run_program
 
-INTERRUPTED = int(os.environ.get("PENSTOCK_INTERRUPTS", "20"))
+LONG = bool(os.environ.get("PENSTOCK_LONG"))
+INTERRUPTED = int(os.environ.get("PENSTOCK_INTERRUPTS", "1000" if LONG else "20"))
 
 WAITING = """
 import sys, time
@@ -32,38 +33,134 @@ work = {
     "stream": ps.from_generator(numbers).filter(lambda x: x.sum() < 0).batch(2),
     "native": ps.range(10**12).shuffle(seed=1).batch(4096),
     "sequence": ps.range(50).batch(4).map(lambda x: time.sleep(12) or x),
+    "workers": lambda: ps.range(10**9).map(lambda x: sum(range(300)) + x, workers=2).batch(256),
+    "busy workers": lambda: ps.range(100).map(slow, workers=2).batch(4),
+    "inline workers": lambda: ps.range(100).map(slow, workers=2).batch(4),
 }[sys.argv[1]]
+work = work() if callable(work) else work
 print("ready", flush=True)
 for _ in range(10**9):
-    for batch in ps.Loader(work):
+    for batch in ps.Loader(work, threads=0 if "inline" in sys.argv[1] else None):
         pass
 """
+KINDS = ["sleeps", "spins", "stream", "native", "sequence", "workers", "busy workers",
+         "inline workers"]
+
+
+class Group:
+    """Marks a program and whatever it starts, so that what is left of it can be found."""
+
+    def __init__(self):
+        self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
+        self.environment = {**os.environ, "PENSTOCK_TEST_MARK": self.mark}
+
+    def processes(self):
+        found = []
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    if self.mark.encode() in file.read():
+                        found.append(int(name))
+            except OSError:  # it has ended, or is not ours
+                continue
+        return found
+
+    def all_gone(self, seconds=20):
+        deadline = time.monotonic() + seconds
+        while self.processes() and time.monotonic() < deadline:
+            pass
+        return self.processes() == []
 
 
 def interrupted(kind, after):
-    """Seconds from SIGINT to the end, the exit code and stderr."""
+    """Seconds from SIGINT to the end, the exit code and stderr; nothing may be left of it."""
+    group = Group()
     program = subprocess.Popen([sys.executable, "-c", WAITING, kind], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
+                               stderr=subprocess.PIPE, text=True, env=group.environment,
+                               start_new_session=True)
     assert program.stdout.readline() == "ready\n"
     time.sleep(after)
     began = time.monotonic()
-    program.send_signal(signal.SIGINT)
+    os.killpg(program.pid, signal.SIGINT)  # as a terminal does: workers get it too
     try:
+        program.wait(timeout=20)
+        took = time.monotonic() - began
+        left = group.processes()
         _, error = program.communicate(timeout=20)
     except subprocess.TimeoutExpired:
         program.kill()
         raise
-    return time.monotonic() - began, program.returncode, error
+    assert left == [], f"{kind}: {left} were left"
+    return took, program.returncode, error
 
 
-@pytest.mark.parametrize("kind", ["sleeps", "spins", "stream", "native", "sequence"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_ctrl_c_ends_a_program_in_a_second(kind):
     rng = random.Random(kind)
-    for _ in range(INTERRUPTED // 5):
-        took, code, error = interrupted(kind, rng.uniform(0, 0.4))
+    slowest = 0.0
+    for _ in range(max(1, INTERRUPTED // len(KINDS))):
+        took, code, error = interrupted(kind, rng.uniform(0, 0.8 if "workers" in kind else 0.4))
         assert code == -signal.SIGINT, error
         assert "KeyboardInterrupt" in error and "Fatal" not in error
-        assert took < 2, f"{took:.2f} s"
+        assert error.count("Traceback") == 1, error  # workers say nothing
+        slowest = max(slowest, took)
+    assert slowest < (1 if LONG else 2), f"{slowest:.2f} s"
+
+
+WORKERS = """
+import os, sys, time
+import penstock as ps
+def slow(x):
+    time.sleep(0.001 if x < 8 else 100)
+    return x
+loop = iter(ps.Loader(ps.range(100).map(slow, workers=2).batch(4)))
+next(loop)
+print("ready", flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_when_the_parent_is_killed_its_workers_end(how):
+    group = Group()
+    program = subprocess.Popen([sys.executable, "-c", WORKERS + "next(loop), next(loop)"],
+                               stdout=subprocess.PIPE, env=group.environment)
+    assert program.stdout.readline() == b"ready\n"
+    assert len(group.processes()) == 3
+    program.send_signal(how)
+    program.wait(timeout=20)
+    program.stdout.close()
+    assert group.all_gone()
+
+
+@pytest.mark.parametrize("ending", ["", "del loop", "raise SystemExit(0)", "os._exit(0)"])
+def test_exit_with_workers_alive_is_clean_and_leaves_none(ending):
+    group = Group()
+    done = subprocess.run([sys.executable, "-c", WORKERS + ending], timeout=60, text=True,
+                          capture_output=True, env=group.environment, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ready\n", "")
+    assert group.all_gone()
+
+
+def test_a_forked_child_neither_uses_nor_ends_the_workers():
+    code, out, error = run_program("""
+        import os, sys, warnings
+        warnings.simplefilter("ignore")
+        import penstock as ps
+        loader = ps.Loader(ps.range(40).map(lambda x: x + 1, workers=1).batch(4))
+        loop = iter(loader)
+        next(loop)
+        before = loader._native.worker_ids()
+        child = os.fork()
+        if child == 0:
+            try: next(loop)
+            except ps.ConfigError as error: print("spawn" in str(error), flush=True)
+            del loop, loader
+            sys.exit(7)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        rows = [row for batch in loop for row in batch.numpy().tolist()]
+        print(status, rows == list(range(5, 41)), loader._native.worker_ids() == before)
+    """)
+    assert (code, out) == (0, "True\n7 True True\n"), error
 
 
 def test_after_ctrl_c_the_loop_can_go_on():

@@ -1,6 +1,8 @@
 """The articles' programs, in the shape they have there; docs/scenarios.md lists them by name."""
 
 import json
+import os
+import signal
 import threading
 import time
 
@@ -439,6 +441,18 @@ def test_d_blocked():
     with pytest.raises(ps.Error, match=r"step 2.*Blocked|Blocked.*step 2"):
         list(loader)
     never.set()
+
+
+def test_d_worker_killed(tmp_path):
+    def load(x):
+        if x in (7, 31) and not (tmp_path / str(x)).exists():
+            (tmp_path / str(x)).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return x * 2
+
+    loader = ps.Loader(ps.range(40).map(load, workers=2).batch(8))
+    assert [row for batch in loader for row in batch.numpy().tolist()] == list(range(0, 80, 2))
+    assert len(os.listdir(tmp_path)) == 2
 
 
 def test_d_resume_replicas():

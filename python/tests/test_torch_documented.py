@@ -1,5 +1,7 @@
 """Behaviours that torch.utils.data's public documentation states, through our API."""
 
+import os
+import signal
 import threading
 
 import numpy as np
@@ -134,11 +136,18 @@ def test_collate_other_types():
         rows(ps.Loader(ps.from_index(2, lambda i: object()).batch(2)))
 
 
-@says("collate_fn: a function of the list of samples", missing="collate_fn; map_batch and map "
-      "after batch see arrays")
-def test_no_collate_fn():
-    with pytest.raises(TypeError):
-        ps.Loader(ps.range(4).batch(2), collate_fn=list)
+@says("collate_fn: merges a list of samples to a mini-batch; e.g. pads to the longest of the batch")
+def test_collate_fn():
+    def pad(samples):
+        padded = np.zeros((len(samples), max(map(len, samples))), np.int64)
+        for row, sample in zip(padded, samples):
+            row[:len(sample)] = sample
+        return padded
+
+    dataset = ps.from_index(4, lambda i: np.arange(1, i + 2))
+    loader = ps.Loader(dataset.batch(2, collate_fn=pad, spec=ps.Field("int64", (None,))))
+    assert [batch.numpy().tolist() for batch in loader] == [
+        [[1, 0], [1, 2]], [[1, 2, 3, 0], [1, 2, 3, 4]]]
 
 
 @says("num_workers=0: data is loaded in the main process")
@@ -149,10 +158,33 @@ def test_no_workers():
     assert seen == {threading.get_ident()}
 
 
-@says("num_workers=n: subprocesses", missing="worker processes; functions run in threads")
-def test_threads():
-    assert rows(ps.Loader(ps.range(40).map(lambda x: x + 1).batch(4), threads=2)) == list(
-        range(1, 41))
+@says("num_workers=n: how many subprocesses to use for data loading",
+      differs="a function's own choice, map(fn, workers=n), for work that holds Python's lock; the "
+              "rest is done by threads of this process")
+def test_workers():
+    dataset = ps.range(40).map(lambda x: os.getpid(), workers=2).batch(4)
+    seen = set(rows(ps.Loader(dataset)))
+    assert os.getpid() not in seen and 1 <= len(seen) <= 2
+
+
+@says("an argument that cannot be pickled cannot be sent to workers (spawn)",
+      differs="the same, said when the dataset is built, with what it is and the remedy")
+def test_what_cannot_be_pickled():
+    lock = threading.Lock()
+    with pytest.raises(ps.ConfigError, match='"lock".*threads'):
+        ps.range(4).map(lambda x: lock and x, workers=1)
+
+
+@says("a worker that is killed: RuntimeError: DataLoader worker (pid) is killed by signal",
+      differs="it is started again and its block recomputed; three deaths name the sample")
+def test_a_killed_worker(tmp_path):
+    def die_once(x):
+        if x == 5 and not (tmp_path / "died").exists():
+            (tmp_path / "died").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return x
+
+    assert rows(ps.Loader(ps.range(8).map(die_once, workers=1).batch(4))) == list(range(8))
 
 
 @says("worker_init_fn; worker seeds: base_seed + worker_id; NumPy's global seed repeats in workers",

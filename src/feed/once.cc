@@ -26,12 +26,16 @@ Place asked_place(const PlanData& plan, const Place& place, SequenceBatch& batch
 Sample compute_row(const PlanData& plan, const Place& place, std::uint64_t row,
                    const BlockView* pulled) {
   Scratch scratch;
-  const ScratchBlock block(ElementSpec::unknown(), 1, scratch);
-  if (auto done = compute_rows(plan.program, place, row, block.view(), scratch, pulled); !done) {
+  const bool whole = is_whole(plan.program, place);
+  const ScratchBlock block(ElementSpec::unknown(), whole ? place.count : 1, scratch);
+  const Destination all{0, &block.view()};
+  auto done = whole ? compute_step(plan.program, place, {&all, 1}, scratch, pulled)
+                    : compute_rows(plan.program, place, row, block.view(), scratch, pulled);
+  if (!done) {
     done.failure().where.epoch = place.turn.pass;
     done.failure().raise();
   }
-  return block.view().samples[0];
+  return block.view().samples[whole ? row : 0];
 }
 
 std::shared_ptr<BatchData> compute_once(const PlanData& plan, const RowsWanted& wanted,
@@ -154,6 +158,7 @@ Sample Dataset::sample(std::uint64_t number) const {
     const std::uint64_t step = groups.step_of(row);
     const Place whole{
         at.leaf, {at.turn.pass, at.turn.round}, groups.first(step), groups.size(step), at.period};
+    if (!plan.program.spec.known) return compute_row(plan, whole, row - whole.first);
     const RowsWanted wanted{whole, row - whole.first, {0, step, 0, 1, 1, whole.count}};
     return Batch(compute_once(plan, wanted, plan.program.spec)).row(0);
   }

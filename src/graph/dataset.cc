@@ -124,7 +124,7 @@ Dataset add_map(const Dataset& input, std::shared_ptr<const Op> op, std::uint64_
     throw ConfigError(fmt::format("{}: it mixes the samples of a batch", op->describe()), {},
                       "put it after batch()");
   if (verb.whole) {
-    if (!input.element_spec().known)
+    if (!input.element_spec().known && !op->takes_lists())
       throw ConfigError(fmt::format("{}: a function of whole batches needs to know what they hold",
                                     op->describe()),
                         {}, "declare .spec on the map before it");
@@ -142,8 +142,12 @@ Dataset add_map(const Dataset& input, std::shared_ptr<const Op> op, std::uint64_
   Node node = after(input, verb);
   // Row-wise ops see rows; whole ops see the batch with its rows as first dimension.
   node.spec = op->output(input.element_spec());
-  if (verb.whole && !node.spec.known) node.spec = input.element_spec();
+  if (verb.whole && !node.spec.known && !op->takes_lists()) node.spec = input.element_spec();
   const bool draws = op->random() && !op->draws_by_row();
+  if (after_whole(*input.node()) && !input.element_spec().known)
+    throw ConfigError(
+        fmt::format("{}: what the collate_fn before it returns only running shows", op->describe()),
+        {}, "declare .spec on it");
   if (after_whole(*input.node()) && (draws || !node.spec.known))
     throw ConfigError(fmt::format("{}: after a function of whole batches a map must have a known "
                                   "result and take no Rng",

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "sample/rows.h"
+#include "trace/activity.h"
 
 namespace penstock {
 
@@ -61,6 +62,23 @@ void copy_other_columns(const BlockView& in, const BlockView& out, std::size_t i
       std::memcpy(to.data, from.data, in.rows * from.row_bytes);
     }
   }
+}
+
+Result<void> Op::run_samples(const BlockView& in, const BlockView& out,
+                             const OpContext& context) const {
+  for (std::size_t row = 0; row < in.rows; ++row) {
+    if (!trace::at_sample(in.identity.sample_id[row])) return cancelled(row);
+    auto made = run_sample(read_row(in, row), context, row);
+    if (!made) return std::move(made.failure());
+    if (const auto wrong = write_row(out, row, *made))
+      return Failure{*wrong,
+                     {},
+                     "the function must return the same structure, dtypes and shapes "
+                     "for every sample; the first one decided what they are",
+                     nullptr,
+                     row};
+  }
+  return {};
 }
 
 }  // namespace penstock

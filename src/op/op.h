@@ -39,6 +39,12 @@ class Op {
   [[nodiscard]] virtual bool draws_by_row() const { return false; }
   /// True for functions of a Sample: on whole batches those are called once for all rows.
   [[nodiscard]] virtual bool takes_samples() const { return false; }
+  /// True for functions of the list of all samples of a batch: those may be of any spec, also one
+  /// that only running shows, and so may the batch that comes of it.
+  [[nodiscard]] virtual bool takes_lists() const { return false; }
+  /// How many of its rows are worked on at once, outside the engine's threads, where it has such
+  /// help (worker processes); 0: none, one thread does one row after the other.
+  [[nodiscard]] virtual std::size_t rows_at_once() const { return 0; }
   /// Arguments that make it again, for ops of the catalogue.
   [[nodiscard]] virtual Json arguments() const;
   /// A user function's name; such ops travel by name.
@@ -50,6 +56,9 @@ class Op {
   /// One sample; for input or output whose spec only running shows.
   [[nodiscard]] virtual Result<Sample> run_sample(const Sample& in, const OpContext& context,
                                                   std::size_t row) const;
+  /// Several samples, where one of the specs is not known: one by one, unless the op knows better.
+  virtual Result<void> run_samples(const BlockView& in, const BlockView& out,
+                                   const OpContext& context) const;
 };
 
 /// Where the field an op is for stands; ConfigError naming the op where there is none.

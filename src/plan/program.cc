@@ -57,6 +57,7 @@ class Compiler {
   StepFlowPtr step_flow(const Node& node, std::uint64_t first_id, std::optional<Tail> tail,
                         std::vector<Chain>& chains);
   [[nodiscard]] bool random() const { return random_ops_ > 0; }
+  [[nodiscard]] std::size_t rows_at_once() const { return rows_at_once_; }
   [[nodiscard]] bool masks() const { return masks_; }
   std::vector<std::string> take_notes() { return std::move(notes_); }
   std::vector<std::string> take_warnings() { return std::move(warnings_); }
@@ -87,6 +88,9 @@ class Compiler {
   MapPlace place_of(const Op& op, std::uint64_t seed, const std::string& line) {
     MapPlace place{fmt::format("{}#{}", line, ops_++), seed, random_ops_};
     if (op.random()) ++random_ops_;
+    if (op.rows_at_once() > 0)
+      notes_.push_back(fmt::format("{}: in {} worker processes", place.title, op.rows_at_once()));
+    rows_at_once_ = std::max(rows_at_once_, op.rows_at_once());
     return place;
   }
   MapPlace place_of(const MapVerb& map) { return place_of(*map.op, map.seed, map.op->describe()); }
@@ -106,6 +110,7 @@ class Compiler {
   std::uint32_t sources_ = 0;
   std::uint64_t ops_ = 0;
   std::uint64_t random_ops_ = 0;
+  std::size_t rows_at_once_ = 0;
   std::vector<std::string> notes_;
   std::vector<std::string> warnings_;
   bool masks_ = false;
@@ -450,14 +455,16 @@ Program compile(const Node& root, const CompileOptions& options) {
   if (root.stream) {
     std::vector<Chain> chains;
     StepFlowPtr stream = compiler.step_flow(root, 0, options.tail, chains);
-    return {Steps::leaf(0, {}),    std::move(chains),        root.spec,        compiler.random(),
-            compiler.take_notes(), compiler.take_warnings(), compiler.masks(), std::move(stream)};
+    return {Steps::leaf(0, {}), std::move(chains),       root.spec,
+            compiler.random(),  compiler.take_notes(),   compiler.take_warnings(),
+            compiler.masks(),   compiler.rows_at_once(), std::move(stream)};
   }
   std::vector<Chain> chains = compiler.steps(root, 0);
   StepsOf shape = steps_of(root, options.tail, options.drawn_seed);
   PENSTOCK_CHECK_EQ(chains.size(), shape.leaves.size());
-  return {std::move(shape.steps), std::move(chains),        root.spec,        compiler.random(),
-          compiler.take_notes(),  compiler.take_warnings(), compiler.masks(), nullptr};
+  return {std::move(shape.steps), std::move(chains),       root.spec,
+          compiler.random(),      compiler.take_notes(),   compiler.take_warnings(),
+          compiler.masks(),       compiler.rows_at_once(), nullptr};
 }
 
 FlowPtr compile_flow(const Node& root, const CompileOptions& options) {

@@ -38,6 +38,7 @@ struct Program {
       notes;  // for the plan: what is unused, what differs from what one may think
   std::vector<std::string> warnings;  // what is likely a mistake
   bool masks = false;                 // some rows may be marked as not wanted
+  std::size_t rows_at_once = 0;       // the most that some op works on at once, outside our threads
   StepFlowPtr stream;                 // of a stream: what pulls its steps; `steps` is then empty
 };
 

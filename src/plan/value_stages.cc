@@ -184,24 +184,7 @@ class MapStage final : public Stage {
       context.rng = &rng;
     }
     return spec().known && input_->spec().known ? op_->run(in, out, context)
-                                                : run_samples(in, out, context);
-  }
-
-  Result<void> run_samples(const BlockView& in, const BlockView& out,
-                           const OpContext& context) const {
-    for (std::size_t row = 0; row < in.rows; ++row) {
-      if (!trace::at_sample(in.identity.sample_id[row])) return cancelled(row);
-      auto made = op_->run_sample(read_row(in, row), context, row);
-      if (!made) return std::move(made.failure());
-      if (const auto wrong = write_row(out, row, *made))
-        return Failure{*wrong,
-                       {},
-                       "the function must return the same structure, dtypes and shapes "
-                       "for every sample; the first one decided what they are",
-                       nullptr,
-                       row};
-    }
-    return {};
+                                                : op_->run_samples(in, out, context);
   }
 
   StagePtr input_;

@@ -183,6 +183,30 @@ void tell(RowFailures& failures, const std::uint8_t* flags,
 
 }  // namespace
 
+namespace {
+
+/// Row `from_row` to its destination. One whose spec running showed must be what that one was.
+Result<void> put_row(const BlockView& from, std::size_t from_row, const BlockView& to,
+                     std::size_t to_row, const Chain& chain) {
+  if ((from.samples == nullptr) == (to.samples == nullptr)) {
+    copy_rows(from, from_row, to, to_row, 1);
+    return {};
+  }
+  to.identity.sample_id[to_row] = from.identity.sample_id[from_row];
+  const auto wrong = write_row(to, to_row, read_row(from, from_row));
+  if (!wrong) return {};
+  Failure failure{*wrong,
+                  {},
+                  "the first batch decided what they are; where a size differs from batch to batch "
+                  "declare .spec with that size left open",
+                  nullptr,
+                  from_row};
+  failure.where.op = chain.whole.back().place.title;
+  return failure;
+}
+
+}  // namespace
+
 Result<void> compute_step(const Program& program, const Place& place,
                           std::span<const Destination> destinations, Scratch& scratch,
                           const BlockView* pulled) {
@@ -218,7 +242,7 @@ Result<void> compute_step(const Program& program, const Place& place,
     for (std::size_t i = 0; i < good_rows.size(); ++i) {
       const std::size_t row = good_rows[i] - destination.first_row;
       if (good_rows[i] < destination.first_row || row >= out.rows) continue;
-      copy_rows(block->view(), i, out, row, 1);
+      if (auto put = put_row(block->view(), i, out, row, chain); !put) return put;
       if (out.identity.failed != nullptr) out.identity.failed[row] = kRowGood;
     }
   }

@@ -7,6 +7,7 @@ namespace penstock {
 namespace {
 
 constexpr double kTaskNanoseconds = 100e3;
+constexpr double kWorkerTaskNanoseconds = 1e6;  // a trip to another process takes some 50 us
 constexpr std::uint64_t kTaskRowsMax = 1 << 16;
 constexpr std::uint64_t kTasksAhead = 4;  // per thread
 constexpr std::uint64_t kWindowMax = 4096;
@@ -21,11 +22,15 @@ std::uint64_t divide_up(std::uint64_t amount, std::uint64_t by) {
 
 Pacing::Pacing(Limits limits)
     : limits_(limits),
+      task_nanoseconds_(limits.rows_at_once > 0 ? kWorkerTaskNanoseconds : kTaskNanoseconds),
+      // One for each process that is this thread's to keep busy, and one to follow it.
+      task_rows_min_(std::max<std::uint64_t>(
+          1, 2 * divide_up(limits.rows_at_once, std::max(1U, limits.threads)))),
       window_max_(std::clamp<std::uint64_t>(
           limits.bytes_max / std::max<std::uint64_t>(1, limits.step_bytes), 1, kWindowMax)),
       // Until a cost is known a step is split over all threads, for an early first batch.
       task_rows_(std::max<std::uint64_t>(
-          1, divide_up(limits.step_rows, 4ULL * std::max(1U, limits.threads)))) {
+          task_rows_min_, divide_up(limits.step_rows, 4ULL * std::max(1U, limits.threads)))) {
   decide(std::max<std::uint64_t>(limits_.steps_wished, limits_.threads + 1ULL), "start");
 }
 
@@ -40,10 +45,10 @@ void Pacing::measured(std::uint64_t rows, std::uint64_t nanoseconds) {
   if (rows == 0 || nanoseconds == 0) return;
   const double cost = static_cast<double>(nanoseconds) / static_cast<double>(rows);
   row_cost_ = row_cost_ == 0 ? cost : 0.9 * row_cost_ + 0.1 * cost;
-  const auto fitting = static_cast<std::uint64_t>(kTaskNanoseconds / row_cost_);
+  const auto fitting = static_cast<std::uint64_t>(task_nanoseconds_ / row_cost_);
   // Small changes of cost change nothing, so that the pace settles.
   if (fitting > task_rows_ + task_rows_ / 2 || fitting < task_rows_ / 2)
-    task_rows_ = std::clamp<std::uint64_t>(fitting, 1, kTaskRowsMax);
+    task_rows_ = std::clamp<std::uint64_t>(fitting, task_rows_min_, kTaskRowsMax);
   const std::uint64_t rows_ahead = kTasksAhead * limits_.threads * task_rows_;
   const std::uint64_t needed = std::max<std::uint64_t>(
       {limits_.threads + 1ULL, limits_.steps_wished, divide_up(rows_ahead, limits_.step_rows),

@@ -18,6 +18,7 @@ class Pacing {
     std::uint64_t step_bytes = 1;
     std::uint64_t bytes_max = UINT64_MAX;
     std::uint64_t steps_wished = 0;
+    std::uint64_t rows_at_once = 0;  // what worker processes take at a time; 0: there are none
   };
   explicit Pacing(Limits limits);
 
@@ -45,6 +46,8 @@ class Pacing {
   void decide(std::uint64_t window, const char* reason);
 
   Limits limits_;
+  double task_nanoseconds_;      // what a task should take
+  std::uint64_t task_rows_min_;  // less would leave worker processes without work
   std::uint64_t window_max_;
   double row_cost_ = 0;  // nanoseconds, smoothed; 0 until measured
   std::uint64_t task_rows_;

@@ -33,6 +33,14 @@ TEST(PacingTest, DearRowsAreTakenOneByOneAndFewStepsAhead) {
   EXPECT_EQ(pacing.window(), 3U);
 }
 
+TEST(PacingTest, WorkerProcessesGetARowEachAndOneToFollow) {
+  Pacing pacing({.threads = 2, .step_rows = 64, .step_bytes = 1000, .rows_at_once = 6});
+  run_tasks(pacing, 5e6);
+  EXPECT_EQ(pacing.task_rows(), 6U) << "three processes for each thread, twice";
+  run_tasks(pacing, 1000);
+  EXPECT_GE(pacing.task_rows(), 500U) << "a trip to a process is worth a millisecond of work";
+}
+
 TEST(PacingTest, CheapRowsAreTakenInRunsOfManySteps) {
   Pacing pacing = pace(256);
   run_tasks(pacing, 10);

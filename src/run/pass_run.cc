@@ -27,13 +27,14 @@ std::uint64_t count_of(Nanoseconds time) {
 
 namespace {
 
-Pacing::Limits limits(const Mold& mold, const RunSettings& settings) {
+Pacing::Limits limits(const Mold& mold, const RunSettings& settings, const PlanData& plan) {
   const std::size_t bytes = mold.layout ? mold.layout->bytes : 1;
   return {.threads = settings.threads,
           .step_rows = std::max<std::uint64_t>(1, settings.mold.rows_max * settings.mold.shares),
           .step_bytes = bytes * settings.mold.shares,
           .bytes_max = settings.lookahead_bytes,
-          .steps_wished = settings.lookahead_steps};
+          .steps_wished = settings.lookahead_steps,
+          .rows_at_once = plan.program.rows_at_once};
 }
 
 }  // namespace
@@ -63,7 +64,7 @@ PassRun::PassRun(std::shared_ptr<const PlanData> plan, Mold mold, RunStart start
       opened_(start_.step),
       delivered_(start_.step),
       reached_(start_.stream),
-      pacing_(limits(mold, settings)) {
+      pacing_(limits(mold, settings, *plan_)) {
   if (mold.layout) set_mold(std::move(mold));
   window_ = settings_.threads == 0 ? 1 : pacing_.window();
 }
@@ -72,7 +73,7 @@ void PassRun::set_mold(Mold mold) {
   Lock lock(mutex_);
   mold_ = std::move(mold);
   step_bytes_ = mold_.layout->bytes * plan_->options.shares.count;
-  pacing_ = Pacing(limits(mold_, settings_));
+  pacing_ = Pacing(limits(mold_, settings_, *plan_));
   window_ = settings_.threads == 0 ? 1 : pacing_.window();
   molded_ = true;
 }
@@ -261,6 +262,7 @@ Result<void> PassRun::compute(const Piece& piece) {
   if (piece.step->asked_for) return compute_asked(*piece.step);
   const Flying& flying = *piece.step;
   const BlockView* const pulled = stream_ ? &flying.given->rows : nullptr;
+  if (piece.whole && write_kept_step(*piece.step)) return {};
   if (piece.whole) {
     std::vector<BlockView> shares;
     std::vector<Destination> destinations;
@@ -269,12 +271,15 @@ Result<void> PassRun::compute(const Piece& piece) {
       destinations.push_back({flying.first_row[i], &shares[i]});
     return compute_step(plan_->program, flying.place, destinations, scratch, pulled);
   }
-  // Blocks of some thousand rows at most, so that what passes between ops stays in cache.
-  constexpr std::uint64_t kBlockRows = 2048;
+  // Blocks of some thousand rows at most, so that what passes between ops stays in cache; where
+  // rows are a number or two a function that is dear to enter gets more of them.
+  constexpr std::uint64_t kTinyRowBytes = 32;  // the row's id and weight included
+  const bool tiny = mold_.layout->bytes <= kTinyRowBytes * mold_.layout->rows_max;
+  const std::uint64_t block_rows = tiny ? 4096 : 2048;
   const Scratch::Frame frame(scratch);
   const BlockView share = rows_of(flying, piece.share);
-  for (std::uint64_t done = 0; done < piece.rows; done += kBlockRows) {
-    const std::uint64_t rows = std::min(kBlockRows, piece.rows - done);
+  for (std::uint64_t done = 0; done < piece.rows; done += block_rows) {
+    const std::uint64_t rows = std::min(block_rows, piece.rows - done);
     const BlockView out = cut_rows(share, piece.first + done, rows, scratch);
     auto result =
         compute_rows(plan_->program, flying.place,

@@ -16,6 +16,7 @@
 #include "order/geometry.h"
 #include "penstock/batch.h"
 #include "penstock/loader.h"
+#include "plan/failures.h"
 #include "plan/plan_data.h"
 #include "run/budget.h"
 #include "run/fetcher.h"
@@ -35,6 +36,17 @@ struct KeptSample {
   std::uint64_t row = 0;  // of the step
   std::uint64_t sample_id = 0;
   Sample sample;
+};
+
+/// The same for a step of which a function wanted to see all.
+struct KeptStep {
+  KeptStep(std::uint64_t number, std::size_t rows)
+      : step(number), samples(rows), ids(rows), occurrence(rows), failed(rows, kRowGood) {}
+  const std::uint64_t step;
+  std::vector<Sample> samples;
+  std::vector<std::uint64_t> ids;
+  std::vector<std::uint64_t> occurrence;
+  std::vector<std::uint8_t> failed;
 };
 
 struct RunStart {
@@ -154,7 +166,10 @@ class PassRun final : public Work {
   bool learn_from(std::uint64_t step, const Place& place, const BlockView* pulled);
   bool learn_row(std::uint64_t step, const Place& place, std::uint64_t row,
                  const BlockView* pulled);
+  bool learn_step(std::uint64_t step, const Place& place, const BlockView* pulled);
   void set_mold(Mold mold);
+  /// Writes the step that was computed to learn from it; false when it is another one.
+  bool write_kept_step(Flying& flying);
   void deliver_kept(Flying& flying);
   Result<void> compute(const Piece& piece);
   void finish(const Piece& piece, Result<void> done, Nanoseconds began);
@@ -188,6 +203,8 @@ class PassRun final : public Work {
   Mold mold_;
   std::uint64_t step_bytes_ = 0;
   std::optional<KeptSample> kept_;
+  std::unique_ptr<KeptStep> kept_step_;
+  RowFailures kept_failures_;                            // of that step
   std::map<std::uint64_t, SequenceBatch> kept_batches_;  // answers by step, asked for to learn it
 
   // Used by the one thread that pulls

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/report.h"
 #include "order/cut.h"
 #include "run/compute.h"
@@ -154,6 +155,7 @@ bool PassRun::learn_from(std::uint64_t step, const Place& place, const BlockView
     set_mold(make_mold(plan_->program.spec, settings_.mold));
     return true;
   }
+  if (is_whole(plan_->program, place)) return learn_step(step, place, pulled);
   const Shares& shares = plan_->options.shares;
   const Cut cut{place.count, shares.total};
   for (std::uint32_t share = shares.first; share < shares.first + shares.count; ++share)
@@ -192,6 +194,51 @@ bool PassRun::learn_row(std::uint64_t step, const Place& place, std::uint64_t ro
   // Where a mask may leave it out it must be looked at again.
   if (!plan_->program.masks) kept_ = KeptSample{step, row, block.identity.sample_id[0], sample};
   set_mold(make_mold(ElementSpec::of(sample), settings_.mold));
+  return true;
+}
+
+bool PassRun::learn_step(std::uint64_t step, const Place& place, const BlockView* pulled) {
+  if (place.count == 0) return false;
+  Scratch& scratch = thread_scratch();
+  auto kept = std::make_unique<KeptStep>(step, place.count);
+  const ElementSpec unknown = ElementSpec::unknown();
+  BlockView all;
+  all.rows = place.count;
+  all.spec = &unknown;
+  all.samples = kept->samples.data();
+  all.identity = {kept->ids.data(), kept->occurrence.data()};
+  if (settings_.ledger != nullptr) all.identity.failures = &kept_failures_;
+  if (settings_.ledger != nullptr || plan_->program.masks)
+    all.identity.failed = kept->failed.data();
+  const Destination destination{0, &all};
+  auto done = compute_step(plan_->program, place, {&destination, 1}, scratch, pulled);
+  if (!done) raise_at(std::move(done.failure()), step);
+  for (std::size_t row = 0; row < kept->samples.size(); ++row) {
+    if (kept->failed[row] != kRowGood) continue;
+    const ElementSpec spec = ElementSpec::of(kept->samples[row]);
+    kept_step_ = std::move(kept);
+    set_mold(make_mold(spec, settings_.mold));
+    return true;
+  }
+  // No row of it could be made; it will be tried again when it is due, and told of then.
+  static_cast<void>(kept_failures_.take());
+  return false;
+}
+
+bool PassRun::write_kept_step(Flying& flying) {
+  if (!kept_step_ || kept_step_->step != flying.step) return false;
+  for (std::size_t i = 0; i < flying.shares.size(); ++i) {
+    const BlockView rows = rows_of(flying, i);
+    for (std::size_t row = 0; row < rows.rows; ++row) {
+      const std::size_t from = flying.first_row[i] + row;
+      if (rows.identity.failed != nullptr) rows.identity.failed[row] = kept_step_->failed[from];
+      if (kept_step_->failed[from] != kRowGood) continue;
+      rows.identity.sample_id[row] = kept_step_->ids[from];
+      PENSTOCK_CHECK(!write_row(rows, row, kept_step_->samples[from]));
+    }
+  }
+  for (Failure& failure : kept_failures_.take()) flying.failures.add(std::move(failure), nullptr);
+  kept_step_->samples.clear();
   return true;
 }
 

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "base/fault.h"
 #include "penstock/error.h"
 #include "sample/batch_data.h"
+#include "sample/rows.h"
 
 namespace penstock {
 namespace {
@@ -67,6 +69,26 @@ Ragged Batch::ragged(std::string_view path) const {
   return data_->ragged(field_at(spec(), path));
 }
 
+namespace {
+
+/// The shape of a row of `bytes` bytes, where one size is left open; nothing where more are.
+std::optional<Shape> shape_of_row(const FieldSpec& field, std::size_t bytes) {
+  Shape shape = field.shape;
+  std::int64_t* open = nullptr;
+  std::size_t rest = dtype_size(field.dtype);
+  for (std::int64_t& size : shape) {
+    if (size != kUnknown) {
+      rest *= static_cast<std::size_t>(size);
+    } else if (std::exchange(open, &size) != nullptr) {
+      return std::nullopt;
+    }
+  }
+  if (open != nullptr) *open = rest == 0 ? 0 : static_cast<std::int64_t>(bytes / rest);
+  return shape;
+}
+
+}  // namespace
+
 Sample Batch::row(std::size_t index) const {
   if (index >= rows())
     throw ConfigError(fmt::format("row {} of a batch of {} rows", index, rows()));
@@ -76,11 +98,17 @@ Sample Batch::row(std::size_t index) const {
     if (const std::size_t size = data_->layout().field_row_bytes[i]; size > 0) {
       const std::byte* const start = data_->at(data_->layout().field_offset[i]) + index * size;
       leaves.push_back(Tensor::view(field.dtype, field.shape, {start, size}, data_));
-    } else if (is_variable(field.dtype)) {
+    } else if (!is_dense(field)) {
       const Ragged all = data_->ragged(i);
       const auto value =
           all.values.subspan(all.offsets[index], all.offsets[index + 1] - all.offsets[index]);
-      leaves.push_back(Tensor::view(field.dtype, {}, value, data_));
+      const auto shape = shape_of_row(field, value.size());
+      if (!shape)
+        throw ConfigError(
+            fmt::format("field \"{}\" ({}) leaves several sizes open, and a batch keeps one",
+                        field.path, field.text()),
+            {}, "declare all sizes but one");
+      leaves.push_back(Tensor::view(field.dtype, *shape, value, data_));
     } else {
       leaves.push_back(Tensor::copy(field.dtype, field.shape, {}));
     }

@@ -24,7 +24,11 @@ bool at_sample(std::uint64_t sample) {
   if (current == nullptr) return true;
   current->first_sample.store(sample, std::memory_order_relaxed);
   current->samples.store(1, std::memory_order_relaxed);
-  return !current->cancelled.load(std::memory_order_relaxed);
+  return still_wanted();
+}
+
+bool still_wanted() {
+  return current == nullptr || !current->cancelled.load(std::memory_order_relaxed);
 }
 
 }  // namespace penstock::trace

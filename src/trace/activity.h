@@ -23,5 +23,7 @@ void doing(const std::string& op, std::uint64_t first_sample, std::uint64_t samp
 /// Notes which of these samples it is at, where that is known. False when it is not wanted any
 /// more.
 bool at_sample(std::uint64_t sample);
+/// False when what the calling thread makes is not wanted any more.
+bool still_wanted();
 
 }  // namespace penstock::trace

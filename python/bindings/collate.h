@@ -1,0 +1,19 @@
+#pragma once
+// A user's function that makes a batch of a list of samples.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "interpreter.h"
+#include "op/op.h"
+#include "workers.h"
+
+namespace penstock::python {
+
+/// In the processes of `team`, if there is one. Without `spec` the first batch shows what it makes.
+std::shared_ptr<const Op> collate_op(nb::handle fn, const std::string& name,
+                                     const std::optional<ElementSpec>& spec,
+                                     std::shared_ptr<Team> team);
+
+}  // namespace penstock::python

@@ -1,0 +1,32 @@
+#pragma once
+// Functions that run in worker processes, as ops of the engine.
+
+#include <memory>
+#include <utility>
+
+#include "op/op.h"
+#include "workers.h"
+
+namespace penstock::python {
+
+/// What an op that may have worker processes is found by.
+class HasTeam {
+ public:
+  explicit HasTeam(std::shared_ptr<Team> team) : team_(std::move(team)) {}
+  virtual ~HasTeam() = default;
+  /// Null: none.
+  [[nodiscard]] const std::shared_ptr<Team>& team() const { return team_; }
+
+ private:
+  std::shared_ptr<Team> team_;
+};
+
+/// `local`, a function of samples, in the processes of `team`. Where everything is to run in this
+/// process (`InThisProcess`) `local` is called.
+std::shared_ptr<const Op> worker_sample_op(std::shared_ptr<const Op> local,
+                                           std::shared_ptr<Team> team);
+/// The same for a function of arrays of rows.
+std::shared_ptr<const Op> worker_vector_op(std::shared_ptr<const Op> local,
+                                           std::shared_ptr<Team> team);
+
+}  // namespace penstock::python

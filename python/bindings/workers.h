@@ -1,0 +1,129 @@
+#pragma once
+// Worker processes for a user's function. They are spawned, never forked; what they are given and
+// what they make lies in memory shared by descriptor. A worker that dies is started again and its
+// block computed once more, which gives the same bytes; three deaths on one block name the sample.
+// Nobody here holds the interpreter while waiting.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "penstock/dataset.h"
+#include "wire.h"
+
+namespace penstock::python {
+
+/// Rows that go to workers and come back, in blocks of the team's choice.
+class WorkerJob {
+ public:
+  virtual ~WorkerJob() = default;
+  Word word = Word::samples;
+  std::size_t rows = 0;
+  bool random = false;
+  bool divisible = true;  // false: all rows are one block
+  /// Where that is known.
+  [[nodiscard]] virtual std::optional<std::uint64_t> sample_id(std::size_t row) const = 0;
+  virtual void write(WireWriter& to, std::size_t first, std::size_t count) const = 0;
+  /// Takes what was made of `count` rows from `first` on.
+  virtual Result<void> read(WireReader& from, std::size_t first, std::size_t count) = 0;
+};
+
+/// What a team is made of; the same for all of its processes.
+struct TeamSetup {
+  std::vector<std::string> command;  // that starts a worker, which finds its socket at descriptor 3
+  std::string setup;                 // what it is told first, the function included
+  std::string title;                 // for errors
+  unsigned workers = 1;
+};
+
+/// The worker processes of one function. They start with the first call, and end when the last
+/// lease is given back, or with the team. Thread-safe.
+class Team {
+ public:
+  explicit Team(TeamSetup setup);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  [[nodiscard]] unsigned workers() const { return setup_.workers; }
+  /// Has all rows of `job` worked on, several blocks at once. A failure is that of the first row
+  /// that failed, and the rows before it are made; what the function raised is its cause. Throws
+  /// ConfigError when the function cannot be made in a worker, ResourceError when none starts.
+  Result<void> run(WorkerJob& job);
+
+  void lease();
+  void give_back();
+  /// Ends the processes, if nobody but the one who asks has a lease; the next call starts them.
+  void rest();
+  /// Ends all processes of all teams, for good: the interpreter ends.
+  static void end_all();
+  /// Process ids, for tests and reports.
+  [[nodiscard]] std::vector<int> process_ids() const;
+
+ private:
+  struct Worker;
+  struct Flight;
+  class Round;
+
+  void start() PENSTOCK_REQUIRES(mutex_);
+  void spawn(Worker& worker);
+  void end();
+  Worker* acquire(std::uint64_t ticket, bool wait);
+  [[nodiscard]] bool is_first(std::uint64_t ticket) const;
+  void wants_no_more(std::uint64_t ticket);
+  void release(Worker& worker);
+
+  const TeamSetup setup_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<double> row_ns_{0};  // measured, smoothed; 0 until then
+  std::atomic<bool> told_{false};  // that the function draws from the global generators
+  std::atomic<unsigned> start_deaths_{0};
+
+  mutable Mutex mutex_;
+  Condition changed_;
+  std::unique_ptr<SharedMemory> setup_memory_ PENSTOCK_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Worker>> all_ PENSTOCK_GUARDED_BY(mutex_);
+  std::vector<Worker*> idle_ PENSTOCK_GUARDED_BY(mutex_);
+  unsigned leases_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  unsigned calls_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  std::uint64_t next_ticket_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  std::set<std::uint64_t> wanting_ PENSTOCK_GUARDED_BY(mutex_);  // tickets; the oldest comes first
+};
+
+/// Keeps the processes of all functions of a dataset until it is destroyed.
+class TeamLeases {
+ public:
+  explicit TeamLeases(const Dataset& dataset);
+  ~TeamLeases();
+  TeamLeases(const TeamLeases&) = delete;
+  TeamLeases& operator=(const TeamLeases&) = delete;
+  void rest() const;
+  [[nodiscard]] std::vector<int> process_ids() const;
+
+ private:
+  std::vector<std::shared_ptr<Team>> teams_;
+};
+
+/// While it lives, the calling thread calls functions itself instead of asking workers.
+class InThisProcess {
+ public:
+  explicit InThisProcess(bool so = true);
+  ~InThisProcess();
+  InThisProcess(const InThisProcess&) = delete;
+  InThisProcess& operator=(const InThisProcess&) = delete;
+  static bool now();
+
+ private:
+  bool before_;
+};
+
+/// The exception that a worker sent, as the cause of a failure.
+[[noreturn]] void throw_sent(const std::string& sent);
+
+}  // namespace penstock::python

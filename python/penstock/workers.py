@@ -1,0 +1,34 @@
+"""Worker processes for Python functions: how many, and what they are started with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import _native
+from .errors import ConfigError
+
+WORKERS_MAX = 256
+
+
+def check_workers(word: str, workers: int | None) -> int:
+    """How many there are to be; 0 for threads."""
+    if workers is None:
+        return 0
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
+        raise ConfigError(f"{word}: workers= is a number of processes, got {workers!r}",
+                          remedy="0, or leaving it out, means threads")
+    if workers > WORKERS_MAX:
+        raise ConfigError(f"{word}: {workers} worker processes are more than the {WORKERS_MAX} "
+                          "there may be", remedy="use about as many as there are cores")
+    return workers
+
+
+def team_of(title: str, fn: Callable[..., Any], workers: int, *, keyed: bool = False,
+            random: bool = False) -> _native.TeamSetup | None:
+    """None for threads. Refuses a function that cannot travel."""
+    if workers == 0:
+        return None
+    from . import travel  # brings parts of multiprocessing, which others need not pay for
+    return _native.TeamSetup(travel.command(), travel.setup_of(title, fn, keyed, random), title,
+                             workers)
