@@ -60,3 +60,23 @@ def test_the_page_of_peers_counts_what_is_tested():
     done = subprocess.run([sys.executable, ROOT / "tools/peers.py", "--check"], check=False,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["torch", "keras"])
+def test_a_library_that_is_not_there_is_named_when_it_is_asked_for(name):
+    code, out, error = run_program(f"""
+        import sys
+        sys.modules[{name!r}] = None        # as if it were not installed
+        import penstock as ps
+        try:
+            ps.{name}
+        except ImportError as error:
+            print(error)
+    """)
+    assert code == 0, error
+    assert out.startswith(f"ps.{name} needs {name}, which is not installed: pip install {name}")
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'tensorflow'"):
+        ps.tensorflow
