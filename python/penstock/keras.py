@@ -177,7 +177,7 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
             raise
 
     def on_epoch_begin(self) -> None:
-        if self._resumed_epoch_over:
+        if self._resumed_epoch_over and not _fit_is_looking():
             raise ConfigError(
                 "ps.keras: the last epoch was resumed in its middle, and fit would give all that "
                 "follow as few steps as it had",
@@ -187,10 +187,7 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         self._want = 0
 
     def on_epoch_end(self) -> None:
-        # Before it begins fit looks at a step, in what looks like an epoch, and then resets its
-        # iterator: nothing else tells that from an epoch that was trained on.
-        caller = sys._getframe(1).f_back
-        if caller is not None and caller.f_code.co_name == "reset":
+        if _fit_is_looking():
             self._resumed_epoch_over = False
         elif self._begun:
             self._resumed_epoch_over = self._first > 0
@@ -359,6 +356,20 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         else:
             chosen = {name: batch[name] for name in x}
         return chosen, None if y is None else batch[y], None if weight is None else batch[weight]
+
+
+def _fit_is_looking() -> bool:
+    """Before it begins, fit builds the model with a step that it takes in what looks like an
+    epoch, and then resets its iterator: only the call stack tells that from an epoch that is
+    trained on."""
+    frame = sys._getframe(1)
+    for _ in range(6):
+        if frame is None:
+            break
+        if frame.f_code.co_name in ("reset", "_symbolic_build", "_maybe_symbolic_build"):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
 
 
 def _each(part: Any, convert: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -55,9 +56,11 @@ class Resume(_keras.callbacks.Callback):  # type: ignore[misc]
             raise StateError(f"Resume: {path} is of format {state.get('format')}, this is "
                              f"{_FORMAT}")
         self.data.load_state_dict(place)
-        if model.optimizer is not None and not model.optimizer.built:
-            model.optimizer.build(model.trainable_variables)
-        model.load_weights(weights)
+        strategy = getattr(model, "distribute_strategy", None)  # of tf.distribute
+        with contextlib.nullcontext() if strategy is None else strategy.scope():
+            if model.optimizer is not None and not model.optimizer.built:
+                model.optimizer.build(model.trainable_variables)
+            model.load_weights(weights)
         return True
 
     def save(self, step: int | None = None) -> None:
