@@ -39,7 +39,10 @@ _UNSHUFFLED = "fit(..., shuffle=False): the loader has shuffled already, and rea
 class _Walk:
     """Steps by number. Those asked for in order are read ahead; any other is computed alone."""
 
-    KEPT = 4  # Keras looks at up to two steps before it begins
+    # Keras looks at steps before it begins, and TensorFlow then reads ahead of the look: these
+    # are kept, as far as memory allows.
+    KEPT_STEPS = 4
+    KEPT_BYTES = 64 << 20
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
@@ -49,38 +52,46 @@ class _Walk:
         self._next = 0
         self._kept: OrderedDict[tuple[int, int], Batch] = OrderedDict()
         self._states: OrderedDict[tuple[int, int], dict[str, Any]] = OrderedDict()
-        self.states_max: int | None = 2 * self.KEPT
+        self.states_max: int | None = 2 * self.KEPT_STEPS
 
-    def batch(self, number: int, step: int) -> Batch:
-        """Step `step` of pass `number`."""
+    def batch(self, number: int, step: int, looking: bool = False) -> Batch | None:
+        """Step `step` of pass `number`; None where the pass has no more than `step` steps."""
         with self._lock:
             if (number, step) in self._kept:
-                return self._kept[number, step]
+                return self._kept[number, step] if looking else self._kept.pop((number, step))
             if self._loop is None or self._pass != number or (step == 0 and self._next > 0):
                 self._begin(number)
             if step == self._next:
                 assert self._loop is not None
-                batch = self._advance(self._loop, number, step)
+                found = self._advance(self._loop, number, step)
+                if found is None:
+                    return None
+                batch = found
             else:
                 batch = self._loader.step(step)
-            self._kept[number, step] = batch
-            while len(self._kept) > self.KEPT:
-                self._kept.popitem(last=False)
+            if looking:
+                self._keep(number, step, batch)
             return batch
+
+    def _keep(self, number: int, step: int, batch: Batch) -> None:
+        self._kept[number, step] = batch
+        held = sum(each.nbytes for each in self._kept.values())
+        while len(self._kept) > self.KEPT_STEPS and held > self.KEPT_BYTES:
+            held -= self._kept.popitem()[1].nbytes  # the newest: fit begins with the first
 
     def _begin(self, number: int) -> None:
         self._loop = None  # ends it: the loader then has one loop, and this place
         self._loader.set_epoch(number)
         self._loop = iter(self._loader)
         self._pass, self._next = number, 0
+        for each in [key for key in self._kept if key[0] != number]:
+            del self._kept[each]
         self._states[number, 0] = self._loader.state_dict()
 
-    def _advance(self, loop: Iterator[Batch], number: int, step: int) -> Batch:
+    def _advance(self, loop: Iterator[Batch], number: int, step: int) -> Batch | None:
         batch = next(loop, None)
         if batch is None:
-            raise ConfigError(f"ps.keras: the data of pass {number} ended after {step} steps, and "
-                              f"step {step} was asked for",
-                              remedy="name fewer steps_per_epoch=, or repeat() the data")
+            return None
         self._next += 1
         ended = self._next == self._loader.plan.steps
         self._states[(number + 1, 0) if ended else (number, step + 1)] = self._loader.state_dict()
@@ -135,9 +146,11 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         self._epoch = loader.epoch
         self._first = 0  # step of this epoch with which it begins: above 0 where it is resumed
         self._begun = False
+        self._looking = False
         self._resumed_epoch_over = False
         self._want = 0
         self._shuffled = False
+        self._pass_starts = [(0, 0)]  # of a stream: passes, and the step of all with which they begin
         # What was raised for a step: TensorFlow loses type and traceback on the way to fit.
         self.failure: Exception | None = None
 
@@ -170,20 +183,21 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
             raise IndexError(f"step {index} of {len(self)}")
         self._watch_order(index)
         try:
-            batch = self._walk.batch(*self._place(self._epoch, self._first + index))
-            return self._parts(batch)
+            return self._parts(self._batch(self._epoch, self._first + index))
         except Exception as error:
             self.failure = error
             raise
 
     def on_epoch_begin(self) -> None:
-        if self._resumed_epoch_over and not _fit_is_looking():
+        looking = _fit_is_looking()
+        if self._resumed_epoch_over and not looking:
             raise ConfigError(
                 "ps.keras: the last epoch was resumed in its middle, and fit would give all that "
                 "follow as few steps as it had",
                 remedy="ps.keras.fit(model, data, ...), or a fit for that epoch alone and another "
                        "for the rest")
         self._begun = True
+        self._looking = looking
         self._want = 0
 
     def on_epoch_end(self) -> None:
@@ -226,7 +240,8 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         epoch = self._epoch
         if step == self._steps:
             epoch, step = epoch + 1, 0
-        return {"penstock": "keras", "epoch": epoch, "step": step, "loader": state}
+        return {"penstock": "keras", "epoch": epoch, "step": step, "loader": state,
+                "pass_start": list(self._pass_starts[-1])}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on there: the next epoch is the rest of the one in which it was taken."""
@@ -243,6 +258,8 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
                 remedy="the same batch size, or a state from the end of an epoch")
         if step >= self._steps:
             raise StateError(f"ps.keras: step {step} of an epoch of {self._steps} steps")
+        number, start = state["pass_start"]
+        self._pass_starts = [(int(number), int(start))]
         self._walk.restore(state["loader"], *self._place(epoch, step))
         self._epoch, self._first, self._begun = epoch, step, False
         self._resumed_epoch_over = False
@@ -279,7 +296,7 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
     def _mask(self, step: int) -> Any:
         samples = sum(self.loader.plan.cut(step))
         if self._replicas:
-            return _spread(_np.ones(samples, bool), self._replicas, self._share_rows)
+            return _spread(_np.ones(samples, bool), self._replicas, self._share_rows(samples))
         rows = self.loader.plan.batch_samples if self._pads else samples
         return _np.arange(rows) < samples
 
@@ -287,18 +304,32 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
     def _pads(self) -> bool:
         return bool(self.loader.plan.tail_cost["rows"])
 
-    @property
-    def _share_rows(self) -> int:
-        return -(-self.loader.plan.batch_samples // self._replicas)
+    def _share_rows(self, samples: int) -> int:
+        """Of each replica. A Sequence's batches are as large as they come."""
+        return -(-max(self.loader.plan.batch_samples, samples) // self._replicas)
 
     # Steps and their parts
 
     def _place(self, epoch: int, step: int) -> tuple[int, int]:
         """Pass and step in it: with steps_per_epoch an epoch goes on where the last one ended."""
-        if self._pass_steps is None:
-            return (0, epoch * self._steps + step) if self.loader.dataset.cardinality() == -1 \
-                else (epoch, step)
-        return divmod(epoch * self._steps + step, self._pass_steps)
+        at = epoch * self._steps + step
+        if self._pass_steps is not None:
+            return divmod(at, self._pass_steps)
+        number, start = max(each for each in self._pass_starts if each[1] <= at)
+        return number, at - start
+
+    def _batch(self, epoch: int, step: int) -> Batch:
+        while True:
+            number, place = self._place(epoch, step)
+            batch = self._walk.batch(number, place, self._looking or not self._begun)
+            if batch is not None:
+                return batch
+            if place < self._steps or self._pass_steps is not None:
+                raise ConfigError(
+                    f"ps.keras: the data ended after {place} steps, and steps_per_epoch is "
+                    f"{self._steps}", remedy="repeat() the data, or name fewer steps_per_epoch=")
+            # A stream shows how long a pass is when it ends; the epoch goes on in the next one.
+            self._pass_starts.append((number + 1, epoch * self._steps + step))
 
     def _watch_order(self, index: int) -> None:
         if not self._begun:
@@ -315,13 +346,14 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         weight = None
         if self._replicas:
             real = _np.flatnonzero(batch.valid)
-            scale = self._replicas * self._share_rows / max(len(real), 1)
-            weight = _np.full(len(real), scale) * (1 if own is None else own[real])
-            x, y, weight = (_each(part, lambda rows: _spread(
-                rows if rows is weight else rows[real], self._replicas, self._share_rows))
-                for part in (x, y, weight))
-            gaps = ~_spread(_np.ones(len(real), bool), self._replicas, self._share_rows)
-            weight = _marked(weight, gaps)
+            slots = self._share_rows(len(real))
+            weight = _np.full(len(real), self._replicas * slots / max(len(real), 1))
+            if own is not None:
+                weight *= own[real]
+            x, y = (_each(part, lambda rows: _spread(rows[real], self._replicas, slots))
+                    for part in (x, y))
+            gaps = ~_spread(_np.ones(len(real), bool), self._replicas, slots)
+            weight = _marked(_spread(weight, self._replicas, slots), gaps)
         elif self._pads or self.loader.plan.world > 1:
             weight = batch.weight.astype(_np.float64) * batch.loss_scale
             weight = _marked(weight * (1 if own is None else own), ~batch.valid)

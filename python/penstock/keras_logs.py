@@ -81,9 +81,9 @@ class ExactLoss(_keras.callbacks.Callback):  # type: ignore[misc]
         model.compile("adam", loss="mse", weighted_metrics=[exact.metric])
         model.fit(data, callbacks=[exact])            # first in the list
 
-    Keras weighs a padded step as a full one in the `loss` it logs (the gradient is right). With
-    regularisers `loss` is more than the mean over samples: it is left alone, and this one has its
-    own name.
+    Keras weighs a padded step as a full one in the `loss` it logs (the gradient is right). What
+    `evaluate` returns no callback can change: the exact one stands beside it, as `data_loss`, and
+    so it does where regularisers make `loss` more than the mean over samples.
     """
 
     NAME = "data_loss"

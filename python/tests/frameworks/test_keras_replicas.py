@@ -171,3 +171,116 @@ def test_a001_batch_100_by_16_with_tensorflows_own_collectives(replicas):
         expected += error**2 / 7
         weight, bias = weight - 0.01 * 2 * error, bias - 0.01 * 2 * error
     assert float(done.stdout.split()[-1]) == pytest.approx(expected, rel=1e-5)
+
+
+class Batches(ps.Sequence):
+    """000 ex1: a Sequence whose attributes have any name, num_batches too."""
+
+    def __init__(self, sizes):
+        self.num_batches = len(sizes)
+        self.ends = np.cumsum(sizes)
+        self.sizes = sizes
+        self.calls = []
+
+    def __len__(self):
+        return self.num_batches
+
+    def __getitem__(self, index):
+        self.calls.append(index)
+        ids = np.arange(self.ends[index] - self.sizes[index], self.ends[index])
+        return samples()["x"][ids], samples()["y"][ids]
+
+    def steps(self):
+        return [np.arange(end - size, end) for size, end in zip(self.sizes, self.ends)]
+
+
+def fit_sequence(batches, replicas, epochs=1, shuffle_seed=None):
+    ds = ps.from_sequence(batches)
+    if shuffle_seed is not None:
+        ds = ds.shuffle(seed=shuffle_seed)
+    strategy = strategy_of(replicas)
+    model = under(strategy)
+    data = ps.keras.dataset(ps.Loader(ds)).to_tf(strategy)
+    ps.keras.fit(model, data, epochs=epochs, verbose=0)
+    return weights_of(model)
+
+
+def test_a000_sequence_uneven():
+    batches = Batches([3] * 7)
+    np.testing.assert_allclose(fit_sequence(batches, 2), trained_by_hand(batches.steps())[0],
+                               **CLOSE)
+
+
+def test_a000_sequence_even():
+    batches = Batches([4] * 7)
+    np.testing.assert_allclose(fit_sequence(batches, 2), trained_by_hand(batches.steps())[0],
+                               **CLOSE)
+    assert len(batches.calls) <= 8  # 7, and one again at the end: others take 15
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a000_sequence_odd_batch(seed):
+    batches = Batches([4] * 6 + [3])
+    order = [batch[0][0].tolist() for batch in
+             ps.Loader(ps.from_sequence(batches, check=False).shuffle(seed=seed))]
+    steps = [ids for first in order for ids in batches.steps()
+             if samples()["x"][ids[0]].tolist() == first]
+    assert len(steps) == 7
+    np.testing.assert_allclose(fit_sequence(batches, 2, shuffle_seed=seed),
+                               trained_by_hand(steps)[0], **CLOSE)
+
+
+def test_c_workers_epochs():
+    batches = Batches([4] * 25)
+    np.testing.assert_allclose(fit_sequence(batches, 2, epochs=3),
+                               trained_by_hand(batches.steps() * 3)[0], **CLOSE)
+
+
+def test_a001_take():
+    strategy = strategy_of(2)
+    ds = ps.from_tensor_slices(samples()).shuffle(seed=7).batch(16).take(5)
+    data = ps.keras.dataset(ps.Loader(ds), x="x", y="y").to_tf(strategy)
+    model = under(strategy)
+    model.fit(data, shuffle=False, verbose=0)
+    np.testing.assert_allclose(weights_of(model), trained_by_hand(planned(1)[0][:5])[0], **CLOSE)
+
+
+def test_b_drop_remainder():
+    strategy = strategy_of(3)
+    data = keras_data(tail="drop").to_tf(strategy)
+    model = under(strategy)
+    model.fit(data, shuffle=False, verbose=0)
+    np.testing.assert_allclose(weights_of(model), trained_by_hand(planned(1)[0][:6])[0], **CLOSE)
+    assert data.loader.plan.tail_cost["dropped"] == 7
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 4])
+def test_b_ghost_step(replicas):
+    """A stream of 7 steps, Adam: the steps that were asked for, on every replica alike."""
+    def rows():
+        for row in zip(samples()["x"][:112 - 9], samples()["y"]):
+            yield row
+
+    def trained(dataset, **options):
+        strategy = strategy_of(replicas)
+        with strategy.scope():
+            model = linear(keras.optimizers.Adam(0.01))
+        data = ps.keras.dataset(ps.Loader(dataset.batch(16)), **options).to_tf(strategy)
+        ps.keras.fit(model, data, epochs=3, verbose=0)
+        return weights_of(model), int(model.optimizer.iterations.numpy())
+
+    streamed = trained(ps.from_generator(rows), steps_per_epoch=7)
+    known = trained(ps.from_tensor_slices((samples()["x"], samples()["y"])))
+    assert (streamed[0] == known[0]).all() and streamed[1] == known[1] == 21
+
+
+def test_d_getitem_raises():
+    class Broken(Batches):
+        def __getitem__(self, index):
+            if index == 3:
+                raise OSError("no such file")
+            return super().__getitem__(index)
+
+    with pytest.raises(OSError, match="no such file") as raised:
+        fit_sequence(Broken([4] * 7), 2)
+    assert "step 3" in raised.value.__notes__[0]
