@@ -79,6 +79,9 @@ test-frameworks: python $(FRAMEWORKS)/torch/ready $(FRAMEWORKS)/tensorflow/ready
 	@PYTHONPATH=$(CURDIR)/build/dev/python $(FRAMEWORKS)/torch/bin/python $(FRAMEWORK_TEST)/test_torch.py
 	@echo "test-frameworks: all passed"
 
+wheel: setup  ## a wheel that runs with nothing installed, and the proof (PYTHONS="python3.10 python3.13")
+	python3 tools/wheel.py $(addprefix --python ,$(PYTHONS))
+
 stubs: python  ## what the module looks like to type checkers; writes _native.pyi
 	.venv/bin/python tools/stubs.py
 
