@@ -68,15 +68,17 @@ $(FRAMEWORKS)/tensorflow/ready: | .venv/bin/pytest
 	  'numpy>=2,<3' 'pytest>=7'
 	@touch $@
 
-FRAMEWORK_TEST := -m pytest -W ignore::DeprecationWarning -W ignore::UserWarning:torch python/tests/frameworks
+FRAMEWORK_TESTS := python/tests/frameworks
+FRAMEWORK_PYTEST := -m pytest -W ignore::DeprecationWarning -W ignore::UserWarning:torch
 test-frameworks: python $(FRAMEWORKS)/torch/ready $(FRAMEWORKS)/tensorflow/ready  ## torch, and Keras on its three backends; not part of `make test`
 	@for backend in torch jax tensorflow; do \
 	  environment=$(FRAMEWORKS)/torch; [ $$backend = tensorflow ] && environment=$(FRAMEWORKS)/tensorflow; \
 	  echo "test-frameworks: Keras on $$backend"; \
 	  KERAS_BACKEND=$$backend PYTHONPATH=$(CURDIR)/build/dev/python $$environment/bin/python \
-	    $(FRAMEWORK_TEST)/test_keras*.py || exit 1; done
+	    $(FRAMEWORK_PYTEST) $(FRAMEWORK_TESTS)/test_keras*.py $(FRAMEWORK_TESTS)/test_pages.py || exit 1; done
 	@echo "test-frameworks: torch"
-	@PYTHONPATH=$(CURDIR)/build/dev/python $(FRAMEWORKS)/torch/bin/python $(FRAMEWORK_TEST)/test_torch.py
+	@PYTHONPATH=$(CURDIR)/build/dev/python $(FRAMEWORKS)/torch/bin/python $(FRAMEWORK_PYTEST) \
+	  $(FRAMEWORK_TESTS)/test_torch.py
 	@echo "test-frameworks: all passed"
 
 wheel: setup  ## a wheel that runs with nothing installed, and the proof (PYTHONS="python3.10 python3.13")

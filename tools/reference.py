@@ -65,8 +65,8 @@ def page() -> str:
         if not name.startswith("_") and inspect.isfunction(function):
             lines += entry(f".{name}", function)
     lines += ["## Images", "",
-              "A chain begins with `ps.image.decode()` (encoded files) or `ps.image.of()` (pixels), "
-              "is a value, and goes into `.map`. Its steps run in one pass.", ""]
+              "A chain begins with `ps.image.decode()` (encoded files) or `ps.image.of()` "
+              "(pixels), is a value, and goes into `.map`. Its steps run in one pass.", ""]
     lines += entry("ps.image.decode", ps.image.decode) + entry("ps.image.of", ps.image.of)
     for word, about, parameters in ps._native.image_steps():
         if word != "decode":

@@ -48,7 +48,8 @@ Path("bad.jpg").write_bytes(bytes.fromhex("ffd8ffe000104a46494600010100000100010
 Path("bad.png").write_bytes(b"\\x89PNG\\r\\n\\x1a\\n")
 Path("bad.webp").write_bytes(b"RIFF\\x04\\x00\\x00\\x00WEBP")
 chain = ps.image.decode().resize(4, 4).to_float()
-assert next(iter(ps.Loader(ps.from_paths(["a.ppm"]).map(chain).batch(1))))["image"].shape == (1, 4, 4, 3)
+batch = next(iter(ps.Loader(ps.from_paths(["a.ppm"]).map(chain).batch(1))))
+assert batch["image"].shape == (1, 4, 4, 3)
 for name in ("bad.jpg", "bad.png", "bad.webp"):          # each codec is there, and says no
     try:
         list(ps.Loader(ps.from_paths([name]).map(chain).batch(1)))

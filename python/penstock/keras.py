@@ -150,7 +150,7 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         self._resumed_epoch_over = False
         self._want = 0
         self._shuffled = False
-        self._pass_starts = [(0, 0)]  # of a stream: passes, and the step of all with which they begin
+        self._pass_starts = [(0, 0)]  # of a stream: passes, and the step with which each began
         # What was raised for a step: TensorFlow loses type and traceback on the way to fit.
         self.failure: Exception | None = None
 

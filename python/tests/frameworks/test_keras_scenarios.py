@@ -119,7 +119,7 @@ def test_b_steps_below_pass():
 
 
 def test_b_peek():
-    """12 batches of a generator in 3 epochs of 4: all of them, in order, and then from its start."""
+    """12 batches of a generator in epochs of 4: all of them, in order, and then from its start."""
     seen, trained = [], []
     data = ps.keras.dataset(ps.Loader(stream(12, seen=seen).batch(16), threads=0),
                             steps_per_epoch=4)
