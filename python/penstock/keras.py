@@ -9,6 +9,7 @@ shapes must not change (tail="pad", or `to_tf` for a MirroredStrategy) missing r
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import warnings
@@ -51,7 +52,8 @@ class _Walk:
         self._pass = 0
         self._next = 0
         self._kept: OrderedDict[tuple[int, int], Batch] = OrderedDict()
-        self._states: OrderedDict[tuple[int, int], dict[str, Any]] = OrderedDict()
+        self._states: OrderedDict[tuple[int, int], str] = OrderedDict()  # as JSON
+        self._steps = loader.plan.steps
         self.states_max: int | None = 2 * self.KEPT_STEPS
 
     def batch(self, number: int, step: int, looking: bool = False) -> Batch | None:
@@ -86,15 +88,15 @@ class _Walk:
         self._pass, self._next = number, 0
         for each in [key for key in self._kept if key[0] != number]:
             del self._kept[each]
-        self._states[number, 0] = self._loader.state_dict()
+        self._states[number, 0] = self._loader._native.state()
 
     def _advance(self, loop: Iterator[Batch], number: int, step: int) -> Batch | None:
         batch = next(loop, None)
         if batch is None:
             return None
         self._next += 1
-        ended = self._next == self._loader.plan.steps
-        self._states[(number + 1, 0) if ended else (number, step + 1)] = self._loader.state_dict()
+        after = (number + 1, 0) if self._next == self._steps else (number, self._next)
+        self._states[after] = self._loader._native.state()
         while self.states_max is not None and len(self._states) > self.states_max:
             self._states.popitem(last=False)
         return batch
@@ -110,7 +112,7 @@ class _Walk:
                 state = self._states[number, 0]
         if state is None:
             raise StateError(f"ps.keras: step {step} of pass {number} was not reached in order")
-        return state
+        return dict(json.loads(state))
 
     def restore(self, state: dict[str, Any], number: int, step: int) -> None:
         with self._lock:
@@ -119,7 +121,7 @@ class _Walk:
             self._loop = iter(self._loader)
             self._pass, self._next = number, step
             self._kept.clear()
-            self._states = OrderedDict({(number, step): state})
+            self._states = OrderedDict({(number, step): json.dumps(state)})
 
 
 class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
@@ -138,7 +140,11 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
                               remedy="make one: ps.Loader(dataset)")
         self.loader = loader
         self._names = (x, y, sample_weight)
-        self._pass_steps = loader.plan.steps
+        plan = loader.plan
+        self._pass_steps = plan.steps
+        self._pads = bool(plan.tail_cost["rows"])
+        self._batch_samples = plan.batch_samples
+        self._weighs = self._pads or plan.world > 1
         self._asked_steps = steps_per_epoch
         self._steps = self._check_steps(steps_per_epoch)
         self._replicas = replicas
@@ -249,12 +255,12 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
             raise StateError("ps.keras: this is no state of a ps.keras dataset",
                              remedy="a loader's own state is loaded by the loader")
         epoch, step = int(state["epoch"]), int(state["step"])
-        sizes = state["loader"].get("sizes") or [[0, 0, self.loader.plan.batch_samples]]
-        if step and sizes[-1][-1] != self.loader.plan.batch_samples:
+        sizes = state["loader"].get("sizes") or [[0, 0, self._batch_samples]]
+        if step and sizes[-1][-1] != self._batch_samples:
             raise StateError(
                 f"ps.keras: the state is {step} steps of {sizes[-1][-1]} samples into an epoch, "
-                f"and this loader's batches have {self.loader.plan.batch_samples}: fit cannot "
-                "change the number of its steps",
+                f"and this loader's batches have {self._batch_samples}: fit cannot change the "
+                "number of its steps",
                 remedy="the same batch size, or a state from the end of an epoch")
         if step >= self._steps:
             raise StateError(f"ps.keras: step {step} of an epoch of {self._steps} steps")
@@ -297,16 +303,12 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         samples = sum(self.loader.plan.cut(step))
         if self._replicas:
             return _spread(_np.ones(samples, bool), self._replicas, self._share_rows(samples))
-        rows = self.loader.plan.batch_samples if self._pads else samples
+        rows = self._batch_samples if self._pads else samples
         return _np.arange(rows) < samples
-
-    @property
-    def _pads(self) -> bool:
-        return bool(self.loader.plan.tail_cost["rows"])
 
     def _share_rows(self, samples: int) -> int:
         """Of each replica. A Sequence's batches are as large as they come."""
-        return -(-max(self.loader.plan.batch_samples, samples) // self._replicas)
+        return -(-max(self._batch_samples, samples) // self._replicas)
 
     # Steps and their parts
 
@@ -354,7 +356,7 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
                     for part in (x, y))
             gaps = ~_spread(_np.ones(len(real), bool), self._replicas, slots)
             weight = _marked(_spread(weight, self._replicas, slots), gaps)
-        elif self._pads or self.loader.plan.world > 1:
+        elif self._weighs:
             weight = batch.weight.astype(_np.float64) * batch.loss_scale
             weight = _marked(weight * (1 if own is None else own), ~batch.valid)
         elif own is not None:
