@@ -3,6 +3,9 @@
 The names begin with the row's. Rows that need several replicas are in test_keras_replicas.py.
 """
 
+import struct
+import zlib
+
 import numpy as np
 import pytest
 
@@ -233,3 +236,78 @@ def test_d_resume_fit(tmp_path):
     model = program()
     assert int(model.optimizer.iterations) == 10
     assert len(visits) == len(set(visits)) == 16
+
+
+def png(path, pixels):
+    """A PNG file of 8-bit RGB, by hand."""
+    height, width, _ = pixels.shape
+    rows = b"".join(b"\0" + pixels[y].tobytes() for y in range(height))
+
+    def chunk(kind, data):
+        return (struct.pack(">I", len(data)) + kind + data
+                + struct.pack(">I", zlib.crc32(kind + data)))
+
+    path.write_bytes(b"\x89PNG\r\n\x1a\n"
+                     + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+                     + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def folder_of_pngs(root, count=20):
+    """Dark ones and bright ones, 100 x 100."""
+    for label, level in (("bright", 200), ("dark", 40)):
+        (root / label).mkdir(parents=True)
+        for number in range(count // 2):
+            draw = np.random.default_rng(number)
+            png(root / label / f"{number}.png",
+                (level + draw.integers(0, 30, (100, 100, 3))).astype(np.uint8))
+    return root
+
+
+def small_classifier():
+    model = keras.Sequential([keras.Input((64, 64, 3)), keras.layers.AveragePooling2D(16),
+                              keras.layers.Flatten(), keras.layers.Dense(2)])
+    model.compile(keras.optimizers.Adam(0.05), weighted_metrics=[],
+                  loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return model
+
+
+def test_a003_full_pipeline(tmp_path):
+    """PNG 100 x 100 to 64 x 64, flipped, brightened, in float batches, to a model that learnt."""
+    chain = ps.image.decode().resize(64, 64).random_flip().random_brightness(0.2).to_float()
+    ds = ps.image_folder(folder_of_pngs(tmp_path)).shuffle(seed=7).map(chain).batch(8)
+    model = small_classifier()
+    data = ps.keras.dataset(ps.Loader(ds), x="image", y="label")
+    history = ps.keras.fit(model, data, epochs=8, verbose=0).history["loss"]
+    assert history[-1] < 0.5 * history[0]
+    plain = ps.image_folder(tmp_path).map(ps.image.decode().resize(64, 64).to_float()).batch(8)
+    guesses = model.predict(ps.keras.dataset(ps.Loader(plain), x="image"), verbose=0)
+    assert guesses.argmax(axis=1).tolist() == [0] * 10 + [1] * 10
+
+
+def test_d_corrupt_png(tmp_path):
+    folder_of_pngs(tmp_path)
+    (tmp_path / "dark" / "3.png").write_bytes(b"\x89PNG\r\n\x1a\nnot one")
+    ds = ps.image_folder(tmp_path).map(ps.image.decode().resize(64, 64).to_float()).batch(8)
+    with pytest.raises(ps.Error, match=r"3\.png"):
+        ps.keras.fit(small_classifier(), ps.keras.dataset(ps.Loader(ds), x="image", y="label"),
+                     verbose=0)
+    skipping = ps.Loader(ds, on_error="skip")
+    steps = Steps()
+    ps.keras.fit(small_classifier(), ps.keras.dataset(skipping, x="image", y="label"), verbose=0,
+                 callbacks=[steps])
+    assert steps.epochs == [3] and skipping.ledger.count == 1
+
+
+def test_a003_inner_iterator():
+    """The right version of it: what pulls an iterator is one, and says nothing of indices."""
+    pulled = []
+
+    def rows():
+        for number in range(28):
+            pulled.append(number)
+            yield np.ones(2, "float32"), np.ones(1, "float32")
+
+    data = ps.keras.dataset(ps.Loader(ps.from_generator(rows).batch(4), threads=0),
+                            steps_per_epoch=7)
+    ps.keras.fit(ones_model(), data, epochs=2, verbose=0)
+    assert sorted(pulled) == sorted([*range(28)] * 2)
