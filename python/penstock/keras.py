@@ -155,10 +155,23 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         self._looking = False
         self._resumed_epoch_over = False
         self._want = 0
-        self._shuffled = False
+        self._shuffled = self._told_of_shuffle = False
         self._pass_starts = [(0, 0)]  # of a stream: passes, and the step with which each began
         # What was raised for a step: TensorFlow loses type and traceback on the way to fit.
         self.failure: Exception | None = None
+        self._take_place(loader.state_dict())
+
+    def _take_place(self, state: dict[str, Any]) -> None:
+        """Begins where the loader is: a state may have been loaded into it."""
+        step = int(state.get("step", 0))
+        if step == 0:
+            return
+        if self._pass_steps is None:
+            raise ConfigError(
+                "ps.keras.dataset: this loader of a stream is in the middle of a pass",
+                remedy="load a state of the ps.keras dataset instead: data.load_state_dict")
+        self._epoch, self._first = divmod(self._epoch * self._pass_steps + step, self._steps)
+        self._walk.restore(state, *self._place(self._epoch, self._first))
 
     def _check_steps(self, asked: int | None) -> int:
         known = self._pass_steps
@@ -205,6 +218,7 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         self._begun = True
         self._looking = looking
         self._want = 0
+        self._shuffled = False
 
     def on_epoch_end(self) -> None:
         if _fit_is_looking():
@@ -288,8 +302,11 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
             raise ConfigError(f"to_tf: wants a tf.distribute strategy, not "
                               f"{type(strategy).__name__}")
         x, y, sample_weight = self._names
-        return Dataset(self.loader, x=x, y=y, sample_weight=sample_weight,
+        made = Dataset(self.loader, x=x, y=y, sample_weight=sample_weight,
                        steps_per_epoch=self._asked_steps, replicas=replicas)
+        made._walk, made._pass_starts = self._walk, self._pass_starts
+        made._epoch, made._first = self._epoch, self._first
+        return made
 
     def unpad(self, predictions: Any) -> Any:
         """What `model.predict(data)` gave, without the rows that are padding."""
@@ -337,7 +354,8 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         if not self._begun:
             return
         if index not in (self._want, 0):
-            if not self._shuffled:
+            if not self._told_of_shuffle:
+                self._told_of_shuffle = True
                 warnings.warn(f"penstock: {_SHUFFLED}: every step is then computed when it is "
                               f"asked for -> {_UNSHUFFLED}", stacklevel=3)
             self._shuffled = True

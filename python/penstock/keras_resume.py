@@ -114,7 +114,8 @@ def _fit_part(model: Any, data: Any, **options: Any) -> Any:
     try:
         return model.fit(data, **options)
     except Exception as error:
-        if data.failure is None or data.failure is error:
+        lost = type(error).__module__.startswith("tensorflow")  # what was raised, on its way
+        if data.failure is None or not lost:
             raise
         raise data.failure from error
 

@@ -336,7 +336,46 @@ def test_a_plain_fit_of_a_resumed_epoch_does_not_shorten_the_others():
     assert len(data) == 7
 
 
+def test_a_loader_with_a_state_is_taken_where_it_is():
+    before = ps.Loader(table())
+    loop = iter(before)
+    for _ in range(3):
+        next(loop)
+    loader = ps.Loader(table())
+    loader.load_state_dict(before.state_dict())
+    data = ps.keras.dataset(loader, x="x", y="y")
+    assert (data.epoch, data.first_step, len(data)) == (0, 3, 4)
+    model = linear()
+    ps.keras.fit(model, data, epochs=2, verbose=0)
+    steps = planned(2)[0][3:] + planned(2)[1]
+    np.testing.assert_allclose(weights_of(model), trained_by_hand(steps)[0], **CLOSE)
+
+
+def test_an_unshuffled_fit_after_a_shuffled_one_can_be_saved(tmp_path):
+    data = keras_data(batch=4)
+    with pytest.warns(UserWarning, match="order of its own"):
+        linear().fit(data, verbose=0, shuffle=True)
+    resume = ps.keras.Resume(data, tmp_path)
+    linear().fit(data, verbose=0, shuffle=False, epochs=2, initial_epoch=1, callbacks=[resume])
+    assert (tmp_path / "state.json").exists()
+
+
 # What goes wrong
+
+
+def test_a_callbacks_own_error_is_not_replaced():
+    class Broken(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            raise ValueError("mine")
+
+    def risky(sample):
+        if sample["id"] == 42:
+            raise OSError("cannot decode")
+        return sample["x"], sample["y"]
+
+    ds = ps.from_tensor_slices(samples()).map(risky).batch(16)
+    with pytest.raises(ValueError, match="mine"):
+        ps.keras.fit(linear(), ps.keras.dataset(ps.Loader(ds)), verbose=0, callbacks=[Broken()])
 
 
 def test_a_users_exception_comes_out_of_fit_as_it_was():
