@@ -16,8 +16,9 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 help:  ## this menu
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-.PHONY: help setup demo test check build python test-python stubs asan tsan \
-        processes property long scenarios scenarios-off mutants fuzz check-limits bench bench-python rivals lint tidy format docs clean
+.PHONY: help setup demo test check build python test-python test-frameworks wheel stubs train test-train asan tsan \
+        processes property long scenarios scenarios-off mutants fuzz check-limits bench bench-python rivals lint \
+        tidy format docs clean
 .NOTPARALLEL:
 
 setup:
@@ -53,6 +54,38 @@ python: setup .venv/bin/pytest  ## the Python package, importable in .venv
 
 test-python: python  ## the tests of the Python package
 	.venv/bin/python -m pytest python/tests
+
+# Environments with the real libraries; torch goes first, since what needs it would take another.
+FRAMEWORKS := .cache/frameworks
+$(FRAMEWORKS)/torch/ready: | .venv/bin/pytest
+	@df -Pk . | awk 'NR == 2 && $$4 < 8000000 { print "test-frameworks: 8 GB of disk are needed, " \
+	  "there are " int($$4 / 1e6); exit 1 }'
+	.venv/bin/python -m venv $(@D)
+	$(@D)/bin/pip install -q --disable-pip-version-check torch==2.13.0 'numpy>=2,<3' 'pytest>=7'
+	$(@D)/bin/pip install -q --disable-pip-version-check 'keras>=3.15,<4' jax
+	@touch $@
+
+$(FRAMEWORKS)/tensorflow/ready: | .venv/bin/pytest
+	.venv/bin/python -m venv $(@D)
+	$(@D)/bin/pip install -q --disable-pip-version-check tensorflow-cpu 'keras>=3.15,<4' \
+	  'numpy>=2,<3' 'pytest>=7'
+	@touch $@
+
+FRAMEWORK_TESTS := python/tests/frameworks
+FRAMEWORK_PYTEST := -m pytest -W ignore::DeprecationWarning -W ignore::UserWarning:torch
+test-frameworks: python $(FRAMEWORKS)/torch/ready $(FRAMEWORKS)/tensorflow/ready  ## torch, and Keras on its three backends; not part of `make test`
+	@for backend in torch jax tensorflow; do \
+	  environment=$(FRAMEWORKS)/torch; [ $$backend = tensorflow ] && environment=$(FRAMEWORKS)/tensorflow; \
+	  echo "test-frameworks: Keras on $$backend"; \
+	  KERAS_BACKEND=$$backend PYTHONPATH=$(CURDIR)/build/dev/python $$environment/bin/python \
+	    $(FRAMEWORK_PYTEST) $(FRAMEWORK_TESTS)/test_keras*.py $(FRAMEWORK_TESTS)/test_pages.py || exit 1; done
+	@echo "test-frameworks: torch"
+	@PYTHONPATH=$(CURDIR)/build/dev/python $(FRAMEWORKS)/torch/bin/python $(FRAMEWORK_PYTEST) \
+	  $(FRAMEWORK_TESTS)/test_torch.py
+	@echo "test-frameworks: all passed"
+
+wheel: setup  ## a wheel that runs with nothing installed, and the proof (PYTHONS="python3.10 python3.13")
+	python3 tools/wheel.py $(addprefix --python ,$(PYTHONS))
 
 stubs: python  ## what the module looks like to type checkers; writes _native.pyi
 	.venv/bin/python tools/stubs.py

@@ -5,6 +5,9 @@ A ```cpp block is compiled against the library of a build folder and run; withou
 taken as the body of one. In a ```bash block, lines with `make` are checked against the Makefile
 (`make -n`) and lines that start with build/ are run. Other languages, and blocks below a line
 `<!-- not run: reason -->`, are only listed. Prints one line per block; exits 1 if one fails.
+
+The ```python blocks of a page are one program, which the tests of the Python package run; a block
+below `<!-- needs: torch -->` (or keras, tensorflow) belongs to it where that is installed.
 """
 
 import argparse
@@ -26,6 +29,7 @@ COMPILES_AT_ONCE = 2
 SECONDS_MAX = 300
 FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})\s*([\w+-]*)")
 NOT_RUN = re.compile(r"^\s*<!--\s*not run:\s*(\S.*?)\s*-->\s*$")
+NEEDS = re.compile(r"^\s*<!--\s*needs:\s*(torch|keras|tensorflow)\s*-->\s*$")
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
 
 
@@ -36,6 +40,7 @@ class Block(NamedTuple):
     text: str
     not_run: str  # the stated reason, or empty
     closed: bool
+    needs: str = ""  # a library
 
 
 class Result(NamedTuple):
@@ -70,7 +75,7 @@ class Toolchain(NamedTuple):
 
 
 def blocks(page: str, text: str) -> Iterator[Block]:
-    fence, language, start, reason, previous = "", "", 0, "", ""
+    fence, language, start, reason, needs, previous = "", "", 0, "", "", ""
     body: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         match = FENCE.match(line)
@@ -78,8 +83,10 @@ def blocks(page: str, text: str) -> Iterator[Block]:
             fence, language, start, body = match[2], match[3], number + 1, []
             stated = NOT_RUN.match(previous)
             reason = stated[1] if stated else ""
+            wanted = NEEDS.match(previous)
+            needs = wanted[1] if wanted else ""
         elif fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
-            yield Block(page, start, language, "\n".join(body), reason, closed=True)
+            yield Block(page, start, language, "\n".join(body), reason, True, needs)
             fence = previous = ""
         elif fence:
             body.append(line)
@@ -87,6 +94,27 @@ def blocks(page: str, text: str) -> Iterator[Block]:
             previous = line
     if fence:
         yield Block(page, start, language, "\n".join(body), reason, closed=False)
+
+
+def python_pages() -> list[str]:
+    """The pages that hold Python, by their paths in the repository."""
+    pages = sorted({path for pattern in PAGES for path in ROOT.glob(pattern)})
+    return [page for page in (path.relative_to(ROOT).as_posix() for path in pages)
+            if any(block.language == "python" for block in page_blocks(page))]
+
+
+def page_blocks(page: str) -> list[Block]:
+    return list(blocks(page, (ROOT / page).read_text(encoding="utf-8")))
+
+
+def python_program(page: str, having: tuple[str, ...] = ()) -> str:
+    """The Python of a page that runs with the libraries in `having`, at the lines it has there."""
+    lines: list[str] = []
+    for block in page_blocks(page):
+        if block.language == "python" and not block.not_run and (
+                not block.needs or block.needs in having):
+            lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
+    return "\n".join(lines) + "\n"
 
 
 def program(block: Block) -> str:
@@ -170,6 +198,9 @@ def run_block(block: Block, toolchain: Toolchain) -> Result:
         return run_cpp(block, toolchain)
     if block.language == "bash":
         return run_bash(block)
+    if block.language == "python":
+        command = "make test-frameworks" if block.needs else "make test-python"
+        return Result(True, f"run by {command}")
     return Result(True, "not run")
 
 

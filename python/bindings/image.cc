@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "op/image_step.h"
+#include "op/op.h"
 #include "penstock/image.h"
 
 namespace nb = nanobind;
@@ -91,6 +92,7 @@ void bind_image(nb::module_& module) {
       .def("op", [](const image::Chain& self) { return static_cast<OpCall>(self); });
   module.def("image_of", &image::of);
   module.def("image_steps", steps);
+  module.def("catalogue_words", catalogue_words);
   module.def("one_hot", &image::one_hot);
   module.def("mixup", [](double alpha, double chance, std::uint64_t seed, const std::string& image,
                          const std::string& label) {

@@ -7,7 +7,9 @@
 """
 
 import atexit as _atexit
+import importlib as _importlib
 import threading as _threading  # noqa: F401  whoever imports it first is taken for the main thread
+import typing as _typing
 
 from . import _native, image
 from .dataset import (
@@ -50,6 +52,9 @@ from .strategy import (
     replica_context,
 )
 
+if _typing.TYPE_CHECKING:
+    from . import keras, torch
+
 __version__: str = _native.version
 __all__ = [
     "INFINITE", "UNKNOWN", "Batch", "CancelledError", "ConfigError", "Counted", "Dataset", "Error",
@@ -60,6 +65,14 @@ __all__ = [
     "get_strategy", "image", "image_folder", "list_files", "list_images", "range", "read_file",
     "replica_context", "rng", "zip",
 ]
+
+
+def __getattr__(name: str) -> _typing.Any:
+    # Their libraries take seconds to import: only who asks for them pays.
+    if name in ("keras", "torch"):
+        return _importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 # Threads of the engine call Python functions: they must be done before the interpreter is.
 _atexit.register(_native.end_interpreter)

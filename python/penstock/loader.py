@@ -9,6 +9,7 @@ from typing import Any
 from . import _native
 from .dataset import Dataset, _native_of
 from .errors import ConfigError, StateError
+from .world import process_group
 
 Batch = _native.Batch
 Plan = _native.Plan
@@ -85,15 +86,19 @@ class Loader:
                  ledger_file: str = "", skip_limit: int | None = None, stall_after: float = 30.0,
                  stall_is_error: bool = False, empty: str | None = None,
                  debug: bool = False) -> None:
-        """`world` processes train together, and this is number `rank`; both by default from the
-        environment (torchrun, TF_CONFIG, srun, Open MPI, Kubernetes), else one process.
+        """`world` processes train together, and this is number `rank`; both by default from
+        torch's process group where there is one, or the environment (torchrun, TF_CONFIG, srun,
+        Open MPI, Kubernetes), else one process.
 
         `threads`: at most so many of the pool's, 0 works in the calling thread, as `debug=True`
         does. `on_error`: "raise", or "skip" samples that cannot be made, see `ledger`. A wait of
         `stall_after` seconds is reported with who holds it up. A process that gets no rows in some
-        step is refused where the world came from the environment, unless `empty="deliver"`.
+        step is refused where world and rank were not named, unless `empty="deliver"`.
         """
         check_world(world, rank)
+        if world is None and (group := process_group()):
+            world, rank = group
+            empty = empty or "refuse"  # a loop around collectives cannot leave out a step
         if empty not in (None, "deliver", "refuse"):
             raise ConfigError(f"empty: there is no policy {empty!r}",
                               remedy='use "deliver" or "refuse"')

@@ -43,16 +43,17 @@ def from_sequence(sequence: Any, *, name: str = "", spec: Spec = None, pure: boo
     if isinstance(sequence, type):
         raise ConfigError(f"from_sequence: {sequence.__name__} is a class",
                           remedy=f"make one first: {sequence.__name__}(...)")
+    kind = type(sequence).__name__
     missing = [word for word in ("__len__", "__getitem__") if not hasattr(sequence, word)]
-    # A PyDataset says how many batches it has in num_batches, which may be a property.
-    if missing == ["__len__"] and hasattr(sequence, "num_batches"):
+    # A PyDataset may say how many batches it has in num_batches, a property that can raise.
+    counts = "num_batches" in {*dir(type(sequence)), *getattr(sequence, "__dict__", ())}
+    if missing == ["__len__"] and counts:
         sequence = _WithLength(sequence)
     elif missing or isinstance(sequence, dict):
         raise ConfigError(f"from_sequence: {type(sequence).__name__} has no "
                           f"{' and no '.join(missing or ['batches by number'])}",
                           remedy="for data that comes in a row use from_generator")
-    return Dataset(_native.from_sequence(sequence, name or type(sequence).__name__, spec, pure,
-                                         check))
+    return Dataset(_native.from_sequence(sequence, name or kind, spec, pure, check))
 
 
 class _WithLength:
@@ -60,9 +61,15 @@ class _WithLength:
         self._dataset = dataset
 
     def __len__(self) -> int:
-        count = self._dataset.num_batches
+        name = type(self._dataset).__name__
+        try:
+            count = self._dataset.num_batches
+        except NotImplementedError:
+            raise ConfigError(f"from_sequence: {name} does not say how many batches it has",
+                              remedy="give it __len__") from None
         if count is None:
-            raise TypeError("this PyDataset has no number of batches: use from_generator")
+            raise ConfigError(f"from_sequence: {name} is endless: its num_batches is None",
+                              remedy="for data that comes in a row use from_generator")
         return int(count)
 
     def __getitem__(self, index: int) -> Any:

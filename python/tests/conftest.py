@@ -5,11 +5,15 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import penstock as ps
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+import doc_blocks  # noqa: E402
 
 # A make that runs in the background hands down an ignored SIGINT, to the programs of tests too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -33,6 +37,13 @@ def run_program(program, timeout=60):
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], timeout=timeout,
                           capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
+
+
+def run_page(page, folder, having=()):
+    """Runs the Python of a page in `folder`; tracebacks name its lines."""
+    text = doc_blocks.python_program(page, having)
+    return run_program(f"import os\nos.chdir({str(folder)!r})\n"
+                       f"exec(compile({text!r}, {page!r}, 'exec'))\n", timeout=300)
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 """The package as a whole: names, stubs, pages."""
 
 import ast
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import run_program
+from conftest import doc_blocks, run_page, run_program
 
 import penstock as ps
 
@@ -40,19 +39,10 @@ def test_errors_speak_python():
         ps.range(4).batch(2).map(lambda x, rng: x)
 
 
-def blocks(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    found = re.findall(r"(?:^<!-- (not run: [^>]*) -->\n)?^```python\n(.*?)^```", text,
-                       re.MULTILINE | re.DOTALL)
-    assert found, page
-    return [code for reason, code in found if not reason]
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", doc_blocks.python_pages())
 def test_the_python_of_a_page_runs(page, tmp_path):
-    """The blocks of a page are one program."""
-    code, _, error = run_program(f"import os\nos.chdir({str(tmp_path)!r})\n"
-                                 + "\n".join(blocks(page)))
+    """The blocks of a page are one program; those that need other libraries run elsewhere."""
+    code, _, error = run_page(page, tmp_path)
     assert code == 0, error
 
 
@@ -60,3 +50,29 @@ def test_the_page_of_peers_counts_what_is_tested():
     done = subprocess.run([sys.executable, ROOT / "tools/peers.py", "--check"], check=False,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_reference_is_what_the_catalogue_says():
+    done = subprocess.run([sys.executable, ROOT / "tools/reference.py", "--check"], check=False,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["torch", "keras"])
+def test_a_library_that_is_not_there_is_named_when_it_is_asked_for(name):
+    code, out, error = run_program(f"""
+        import sys
+        sys.modules[{name!r}] = None        # as if it were not installed
+        import penstock as ps
+        try:
+            ps.{name}
+        except ImportError as error:
+            print(error)
+    """)
+    assert code == 0, error
+    assert out.startswith(f"ps.{name} needs {name}, which is not installed: pip install {name}")
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'tensorflow'"):
+        ps.tensorflow

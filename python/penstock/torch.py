@@ -1,0 +1,220 @@
+"""penstock beside torch: `ps.torch`.
+
+A `ps.Loader` needs none of this: `for batch in loader: batch.torch()` is a training loop, and a
+loader keeps torch's Stateful protocol. Here are faces for programs that want torch's own classes,
+and the mean that stays exact when DDP averages gradients over uneven shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sized
+from typing import Any
+
+from . import dataset as _dataset
+from .errors import ConfigError
+from .loader import Batch, Loader
+
+try:
+    import torch as _torch
+    from torch.utils import data as _data
+except ImportError:
+    raise ImportError("ps.torch needs torch, which is not installed: pip install torch") from None
+
+__all__ = ["BatchSampler", "IterableDataset", "weighted_mean"]
+
+
+def weighted_mean(loss: Any, batch: Batch) -> Any:
+    """The loss to call `backward()` on: its gradient, averaged by DDP, is that of one process.
+
+    `loss` holds one value for each row of the batch (`reduction="none"`); further dimensions are
+    averaged. A process whose share is smaller, padded or empty weighs as many samples as it has.
+    A single number is taken as the mean over the rows, which is only known to be right where no
+    row is padding.
+    """
+    if not isinstance(loss, _torch.Tensor):
+        raise TypeError(f"weighted_mean: the loss is a {type(loss).__name__}, not a tensor")
+    rows = len(batch)
+    if loss.dim() == 0:
+        if batch.valid_count != rows:
+            raise ConfigError(
+                f"weighted_mean: one number for {rows} rows of which {rows - batch.valid_count} "
+                "are padding, which it has averaged in already",
+                remedy='give one loss for each row: reduction="none"')
+        if rows == 0:  # the mean of nothing is NaN, and would be so on every process
+            raise ConfigError("weighted_mean: one number for a share without rows",
+                              remedy='give one loss for each row: reduction="none"')
+        return loss * (float(batch.weight[0]) * batch.loss_scale)
+    if loss.shape[0] != rows:
+        raise ConfigError(
+            f"weighted_mean: losses of shape {tuple(loss.shape)} for a batch of {rows} rows",
+            remedy='the first dimension counts the rows: reduction="none"')
+    if not loss.is_floating_point():
+        raise TypeError(f"weighted_mean: losses are {loss.dtype}, not floating point")
+    if rows == 0:
+        return loss.sum()  # 0, and still part of the graph: DDP waits for every process
+    each = loss.reshape(rows, -1).mean(dim=1) if loss.dim() > 1 else loss
+    weight = _torch.from_numpy(batch.weight).to(device=loss.device, dtype=loss.dtype)
+    return (each * weight).sum() * (batch.loss_scale / rows)
+
+
+class _Place:
+    """Where a face is, in torch's words. `set_epoch` with the epoch of a state that was just
+    loaded keeps the place in it: training loops call it at the top of every epoch."""
+
+    _loader: Loader
+
+    def __init__(self) -> None:
+        self._resumed = False
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next `for` is this epoch; without it each one is the next."""
+        if not (self._resumed and self._loader.epoch == epoch):
+            self._loader.set_epoch(epoch)
+            self._resumed = False
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._loader.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._loader.load_state_dict(state)
+        self._resumed = True
+
+
+def _refuse_workers(word: str) -> None:
+    info = _data.get_worker_info()
+    if info is not None:
+        raise ConfigError(
+            f"{word}: this is worker process {info.id} of {info.num_workers} of a DataLoader, each "
+            "of which would deliver every batch",
+            remedy="num_workers=0: the loader works in threads of its own")
+
+
+class IterableDataset(_Place, _data.IterableDataset[Any]):
+    """A loader where torch wants an IterableDataset: `DataLoader(face, batch_size=None)`.
+
+    Yields whole batches as tensors, or what `convert(batch)` makes of each `ps.Batch`.
+    """
+
+    def __init__(self, loader: Loader,
+                 convert: Callable[[Batch], Any] = lambda batch: batch.torch()) -> None:
+        if not isinstance(loader, Loader):
+            raise ConfigError(f"IterableDataset: wants a Loader, not {type(loader).__name__}",
+                              remedy="make one: ps.Loader(dataset)")
+        super().__init__()
+        self._loader = loader
+        self._convert = convert
+
+    def __iter__(self) -> Iterator[Any]:
+        _refuse_workers("IterableDataset")
+        loop = iter(self._loader)
+        self._resumed = False
+        return (self._convert(batch) for batch in loop)
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+
+class _Numbers:
+    """The lists of one epoch. It begins when something is taken, or asked about: a DataLoader with
+    workers asks for two iterators and uses the second, which must not count as two epochs."""
+
+    def __init__(self, sampler: BatchSampler) -> None:
+        self._sampler = sampler
+        self._loop: Iterator[Batch] | None = None
+        self._began: dict[str, Any] = {}
+
+    def began(self) -> dict[str, Any]:
+        """The state at the start of it."""
+        if self._loop is None:
+            self._loop, self._began = self._sampler._begin()
+        return self._began
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return self
+
+    def __next__(self) -> list[int]:
+        self.began()
+        assert self._loop is not None
+        numbers: list[int] = next(self._loop).numpy().tolist()
+        return numbers
+
+
+class BatchSampler(_Place, _data.Sampler[list[int]]):
+    """Plans for a map-style Dataset that stays yours: `DataLoader(mine, batch_sampler=sampler)`.
+
+    Every process gets its share of each global batch of `batch_size` samples, as `Loader` cuts it;
+    `tail`, `world`, `rank` and `empty` are the Loader's. Each `for` is one epoch and reshuffled;
+    `set_epoch` is there for programs that call it. Under tail="pad" missing rows are filled with
+    sample 0, which weighs nothing.
+    """
+
+    def __init__(self, data: Sized | int, batch_size: int, *, shuffle: bool = True,
+                 seed: int | str | None = None, tail: str | None = None,
+                 world: int | None = None, rank: int | None = None,
+                 empty: str | None = None) -> None:
+        super().__init__()
+        samples = data if isinstance(data, int) else self._count(data)
+        numbers = _dataset.range(samples)
+        if shuffle:
+            numbers = numbers.shuffle(seed=seed)
+        self._batches = numbers.batch(batch_size)
+        self._options: dict[str, Any] = {"tail": tail, "world": world, "rank": rank,
+                                         "empty": empty, "threads": 0}
+        self._loader = Loader(self._batches, **self._options)
+        self._newest: _Numbers | None = None
+        self.batch_size = batch_size
+
+    @staticmethod
+    def _count(data: Any) -> int:
+        try:
+            return len(data)
+        except TypeError:
+            raise ConfigError(
+                f"BatchSampler: {type(data).__name__} has no len(), so nothing can be planned",
+                remedy="wrap a stream with ps.from_generator and use a Loader") from None
+
+    @property
+    def plan(self) -> Any:
+        """What every process will get, decided before anything runs."""
+        return self._loader.plan
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        self._newest = _Numbers(self)
+        return self._newest
+
+    def _begin(self) -> tuple[Iterator[Batch], dict[str, Any]]:
+        loop = iter(self._loader)
+        self._resumed = False
+        return loop, self._loader.state_dict()
+
+    def _walk_again(self) -> Loader:
+        if self._newest is None:
+            raise ConfigError("BatchSampler: no epoch has begun",
+                              remedy="go along with one: for x, share in zip(loader, "
+                                     "sampler.shares())")
+        again = Loader(self._batches, **self._options)
+        again.load_state_dict(self._newest.began())
+        return again
+
+    def shares(self) -> Iterator[Batch]:
+        """For each step of the epoch under way the `ps.Batch` of its sample numbers: what
+        `weighted_mean` needs, beside a DataLoader that only knows your samples."""
+        yield from self._walk_again()
+
+    def state_dict(self, received: int | None = None) -> dict[str, Any]:
+        """Where the newest `for` is. A DataLoader with workers has taken more lists of numbers
+        than it gave batches: say how many were `received` since the `for` began."""
+        if received is None:
+            return super().state_dict()
+        if received < 0:
+            raise ConfigError(f"state_dict: {received} batches cannot have been received")
+        again = self._walk_again()
+        loop = iter(again)
+        for count in range(received):
+            if next(loop, None) is None:
+                raise ConfigError(f"state_dict: {received} batches received, and the epoch had "
+                                  f"only {count}")
+        return again.state_dict()

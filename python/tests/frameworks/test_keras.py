@@ -1,0 +1,390 @@
+"""ps.keras against the real Keras, on the backend that KERAS_BACKEND names."""
+
+import json
+
+import numpy as np
+import pytest
+
+keras = pytest.importorskip("keras")
+
+from keras_programs import (  # noqa: E402
+    keras_data,
+    linear,
+    planned,
+    samples,
+    table,
+    trained_by_hand,
+    weights_of,
+)
+
+import penstock as ps  # noqa: E402
+
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}  # Keras computes in float32
+
+
+# A step depends on its number alone
+
+
+def test_steps_are_pure_in_the_index():
+    data = keras_data()
+    assert len(data) == 7 and isinstance(data, keras.utils.PyDataset)
+    expected = [step["x"].copy() for step in ps.Loader(table())]
+    for index in [0, 1, 0, 2, 6, 3, 3, 5, 0, 4, 1, 6]:
+        x, y = data[index]
+        assert (x == expected[index]).all() and len(y) == len(x)
+    with pytest.raises(IndexError):
+        data[7]
+
+
+def test_each_sample_is_made_once_an_epoch_while_fit_asks_in_order():
+    made = []
+
+    def count(sample):
+        made.append(int(sample["id"]))
+        return sample["x"], sample["y"]
+
+    ds = ps.from_tensor_slices(samples()).shuffle(seed=7).map(count).batch(16)
+    data = ps.keras.dataset(ps.Loader(ds))
+    linear().fit(data, epochs=3, shuffle=False, verbose=0)
+    # Keras looks at the first steps before it begins: they are kept, and not made again.
+    assert sorted(made) == sorted([*range(103)] * 3)
+    assert data.epoch == 3
+
+
+@pytest.mark.parametrize("batch", [16, 103, 1, 50])
+def test_gradient_loss_and_metrics_are_exact_on_uneven_data(batch):
+    model = linear(metrics=["mse"])
+    history = model.fit(keras_data(batch=batch), epochs=2, shuffle=False, verbose=0).history
+    passes = planned(2, batch=batch)
+    weights, _ = trained_by_hand(passes[0] + passes[1])
+    np.testing.assert_allclose(weights_of(model), weights, **CLOSE)
+    loss = trained_by_hand(passes[0])[1]
+    np.testing.assert_allclose(history["loss"][0], loss, **CLOSE)
+    np.testing.assert_allclose(history["mse"][0], loss, **CLOSE)
+
+
+def test_a_fit_of_its_own_takes_the_same_steps():
+    model = linear()
+    history = ps.keras.fit(model, keras_data(), epochs=3, verbose=0)
+    np.testing.assert_allclose(weights_of(model), trained_by_hand(sum(planned(3), []))[0], **CLOSE)
+    assert history.epoch == [0, 1, 2] and len(history.history["loss"]) == 3
+
+
+def test_a_second_fit_goes_on_with_the_next_epoch():
+    model, data = linear(), keras_data()
+    for _ in range(3):
+        model.fit(data, epochs=1, shuffle=False, verbose=0)
+    np.testing.assert_allclose(weights_of(model), trained_by_hand(sum(planned(3), []))[0], **CLOSE)
+
+
+def test_evaluate_and_predict_see_every_sample_once():
+    model, data = linear(metrics=["mse"]), keras_data()
+    result = model.evaluate(data, verbose=0, return_dict=True)
+    mean = (samples()["y"] ** 2).mean()
+    np.testing.assert_allclose([result["loss"], result["mse"]], [mean, mean], **CLOSE)
+    assert model.predict(keras_data(), verbose=0).shape == (103, 1)
+
+
+def test_validation_data_is_a_whole_pass_each_time():
+    model = linear(keras.optimizers.SGD(0.0))
+    history = model.fit(keras_data(), validation_data=keras_data(19, batch=4), epochs=3,
+                        shuffle=False, verbose=0).history
+    np.testing.assert_allclose(history["val_loss"], [(samples(19)["y"] ** 2).mean()] * 3, **CLOSE)
+
+
+# Fields
+
+
+def test_elements_may_be_tuples_with_weights():
+    arrays = samples()
+    weight = np.linspace(0, 2, 103).astype("float32")
+    ds = ps.from_tensor_slices((arrays["x"], arrays["y"], weight)).batch(16)
+    x, y, own = ps.keras.dataset(ps.Loader(ds))[6]
+    assert x.shape == (7, 4) and y.shape == (7, 1) and (own == weight[96:]).all()
+
+
+def test_fields_are_named():
+    loader = ps.Loader(table())
+    assert set(ps.keras.dataset(loader, y="y")[0][0]) == {"x", "id"}
+    x, y, weight = ps.keras.dataset(loader, x=["x"], y="y", sample_weight="id")[0]
+    assert set(x) == {"x"} and weight.dtype.kind == "i"
+    with pytest.raises(ps.ConfigError, match="no field 'label'.*the fields are"):
+        ps.keras.dataset(loader, x="x", y="label")[0]
+    tuples = ps.Loader(ps.from_tensor_slices((np.zeros(4), np.zeros(4))).batch(2))
+    with pytest.raises(ps.ConfigError, match="not dicts"):
+        ps.keras.dataset(tuples, x="x")[0]
+
+
+def test_what_is_no_loader_or_has_no_end_is_refused():
+    with pytest.raises(ps.ConfigError, match="wants a Loader"):
+        ps.keras.dataset(table())
+    stream = ps.Loader(ps.from_generator(lambda: iter(range(50))).batch(8))
+    with pytest.raises(ps.ConfigError, match="steps_per_epoch="):
+        ps.keras.dataset(stream)
+    with pytest.raises(ps.ConfigError, match="steps_per_epoch=8, and a pass has 7"):
+        keras_data(steps_per_epoch=8)
+    with pytest.raises(ps.ConfigError, match="not one step"):
+        ps.keras.dataset(ps.Loader(ps.range(3).batch(4), tail="drop"))
+
+
+# fit's own shuffle
+
+
+def test_fits_own_shuffle_trains_on_every_sample_and_is_told():
+    made = []
+
+    def note(sample):
+        made.append(int(sample["id"]))
+        return sample["x"], sample["y"]
+
+    ds = ps.from_tensor_slices(samples()).map(note).batch(4)
+    data = ps.keras.dataset(ps.Loader(ds, threads=0))
+    with pytest.warns(UserWarning, match="shuffle=False"):
+        linear().fit(data, verbose=0)
+    assert set(made) == set(range(103))
+
+
+def test_saving_under_fits_own_shuffle_is_refused(tmp_path):
+    data = keras_data(batch=4)
+    resume = ps.keras.Resume(data, tmp_path, every=1)
+    with pytest.warns(UserWarning, match="order of its own"), \
+            pytest.raises(ps.StateError, match=r"fit\(\.\.\., shuffle=False\)"):
+        linear().fit(data, verbose=0, callbacks=[resume], shuffle=True)
+    with pytest.raises(ps.ConfigError, match="has shuffled already"):
+        ps.keras.fit(linear(), data, shuffle=True)
+
+
+# Padded batches
+
+
+def own_weights(ids):
+    """A user's weights: some samples weigh nothing, and one row is a tail's."""
+    return ((np.asarray(ids) * 7) % 5 / 2).astype(np.float64)
+
+
+def padded(user=False):
+    arrays = samples()
+    arrays["w"] = own_weights(arrays["id"]).astype("float32")
+    ds = ps.from_tensor_slices(arrays).shuffle(seed=7).batch(16)
+    return ps.keras.dataset(ps.Loader(ds, tail="pad"), x="x", y="y",
+                            sample_weight="w" if user else None)
+
+
+@pytest.mark.parametrize("user", [False, True])
+def test_padding_weighs_nothing_and_a_users_weights_multiply(user):
+    data = padded(user)
+    passes = planned(2)
+    for step in range(7):
+        x, y, weight = data[step]
+        assert x.shape == (16, 4) and y.shape == (16, 1) and weight.shape == (16,)
+        ids = passes[0][step]
+        own = own_weights(ids) if user else np.ones(len(ids))
+        np.testing.assert_allclose(weight[:len(ids)], own * 16 / len(ids), rtol=1e-6)
+        assert not weight[len(ids):].any()
+    model = linear()
+    model.fit(data, epochs=2, shuffle=False, verbose=0)
+    weights, _ = trained_by_hand(passes[0] + passes[1], own_weights if user else None)
+    np.testing.assert_allclose(weights_of(model), weights, **CLOSE)
+
+
+@pytest.mark.parametrize("user", [False, True])
+def test_logs_of_padded_batches_are_exact(user):
+    exact = ps.keras.ExactLoss("mse")
+    model = linear(weighted_metrics=[exact.metric, ps.keras.metric("mse")])
+    history = model.fit(padded(user), validation_data=padded(user), shuffle=False, verbose=0,
+                        callbacks=[exact]).history
+    _, loss = trained_by_hand(planned(1)[0], own_weights if user else None)
+    np.testing.assert_allclose(history["loss"], [loss], **CLOSE)
+    np.testing.assert_allclose(history["mean_squared_error"], [loss], **CLOSE)
+    assert "data_loss" not in history and "val_data_loss" not in history
+    np.testing.assert_allclose(history["val_loss"], history["val_mean_squared_error"], **CLOSE)
+
+    plain = linear(weighted_metrics=["mse"])
+    wrong = plain.fit(padded(user), shuffle=False, verbose=0).history
+    assert abs(wrong["mse"][0] - loss) > 1e-3 * loss  # what the wrapper is for
+
+
+def test_metrics_of_any_kind_are_wrapped_and_saved():
+    def twice(y_true, y_pred):
+        return 2 * keras.ops.mean(keras.ops.abs(y_true - y_pred), axis=-1)
+
+    assert ps.keras.metric(twice).name == "twice"
+    assert ps.keras.metric(keras.losses.MeanAbsoluteError()).name == "mean_absolute_error"
+    wrapped = ps.keras.metric(keras.metrics.BinaryAccuracy(name="hits"))
+    assert wrapped.name == "hits"
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(wrapped))
+    y = np.array([[0.0], [1.0], [1.0], [0.0]], "float32")
+    for each in (wrapped, again):
+        # Two real rows of which one is hit, two of padding.
+        each.update_state(y, np.ones_like(y), np.array([2.0, 2.0, -0.0, -0.0], "float32"))
+        assert float(each.result()) == 0.5
+        each.reset_state()
+        each.update_state(y, np.ones_like(y))
+        assert float(each.result()) == 0.5
+    with pytest.raises(ps.ConfigError, match="SparseCategoricalAccuracy"):
+        ps.keras.metric("accuracy")
+    with pytest.raises(ps.ConfigError, match="is no metric"):
+        ps.keras.metric(3)
+
+
+def test_predictions_lose_their_padding():
+    model, data = linear(), padded()
+    rows = model.predict(data, verbose=0)
+    assert rows.shape == (112, 1) and data.unpad(rows).shape == (103, 1)
+    with pytest.raises(ps.ConfigError, match="5 rows for an epoch of 112"):
+        data.unpad(rows[:5])
+
+
+# Epochs in steps
+
+
+def test_epochs_of_fewer_steps_go_on_across_passes():
+    model, data = linear(), keras_data(steps_per_epoch=5)
+    assert len(data) == 5
+    model.fit(data, epochs=3, shuffle=False, verbose=0)
+    steps = sum(planned(3), [])[:15]
+    np.testing.assert_allclose(weights_of(model), trained_by_hand(steps)[0], **CLOSE)
+
+
+def test_endless_data_in_epochs():
+    ds = ps.from_tensor_slices(samples()).shuffle(seed=7).repeat().batch(16)
+    data = ps.keras.dataset(ps.Loader(ds), x="x", y="y", steps_per_epoch=10)
+    model = linear()
+    model.fit(data, epochs=2, shuffle=False, verbose=0)
+    loop = iter(ps.Loader(ds))
+    steps = [next(loop)["id"].copy() for _ in range(20)]
+    np.testing.assert_allclose(weights_of(model), trained_by_hand(steps)[0], **CLOSE)
+
+
+# Stopping and going on
+
+
+class StopAt(keras.callbacks.Callback):
+    def __init__(self, epoch, step):
+        super().__init__()
+        self.at = (epoch, step)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if (self.epoch, batch) == self.at:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("steps_per_epoch", [None, 5])
+@pytest.mark.parametrize("stop", [(0, 1), (1, 0), (1, 3), (2, 4)])
+def test_a_fit_goes_on_in_the_middle_of_an_epoch(tmp_path, stop, steps_per_epoch):
+    def program(*callbacks):
+        keras.utils.set_random_seed(0)
+        model = linear(keras.optimizers.Adam(0.1))
+        data = keras_data(steps_per_epoch=steps_per_epoch)
+        resume = ps.keras.Resume(data, tmp_path / "save", every=1)
+        history = ps.keras.fit(model, data, epochs=3, resume=resume, verbose=0,
+                               callbacks=list(callbacks))
+        return weights_of(model), history, int(model.optimizer.iterations)
+
+    with pytest.raises(KeyboardInterrupt):
+        program(StopAt(*stop))
+    assert sorted(path.name for path in (tmp_path / "save").iterdir()) == [
+        f"epoch-{stop[0]}-step-{stop[1]}.weights.h5", "state.json"]
+    resumed, history, iterations = program()
+    assert iterations == 3 * (steps_per_epoch or 7) and history.epoch[-1] == 2
+    model = linear(keras.optimizers.Adam(0.1))
+    ps.keras.fit(model, keras_data(steps_per_epoch=steps_per_epoch), epochs=3, verbose=0)
+    np.testing.assert_allclose(resumed, weights_of(model), rtol=1e-6, atol=1e-7)
+    # All is done: nothing is trained again.
+    assert program()[2] == iterations
+
+
+def test_states_are_json_and_name_what_does_not_fit(tmp_path):
+    data = keras_data()
+    resume = ps.keras.Resume(data, tmp_path, every=3)
+    ps.keras.fit(linear(), data, epochs=1, resume=resume, verbose=0)
+    state = json.loads((tmp_path / "state.json").read_text())
+    assert (state["data"]["epoch"], state["data"]["step"]) == (1, 0)
+    other = keras_data()
+    other[0]
+    other[1]
+    middle = json.loads(json.dumps(other.state_dict(2)))
+    with pytest.raises(ps.StateError, match="steps of 16 samples.*the same batch size"):
+        keras_data(batch=8).load_state_dict(middle)
+    with pytest.raises(ps.StateError, match="no state of a ps.keras"):
+        keras_data().load_state_dict(ps.Loader(table()).state_dict())
+    with pytest.raises(ps.StateError, match="not reached in order"):
+        keras_data().state_dict(5)
+    (tmp_path / "state.json").write_text("{}")
+    with pytest.raises(ps.StateError, match="not what Resume wrote"):
+        resume.restore(linear())
+    with pytest.raises(ps.ConfigError, match="made for other data"):
+        ps.keras.fit(linear(), keras_data(), resume=resume)
+
+
+def test_a_plain_fit_of_a_resumed_epoch_does_not_shorten_the_others():
+    first = keras_data()
+    first[0]
+    data = keras_data()
+    data.load_state_dict(first.state_dict(1))
+    assert len(data) == 6 and data.first_step == 1
+    with pytest.raises(ps.ConfigError, match=r"ps\.keras\.fit"):
+        linear().fit(data, epochs=2, shuffle=False, verbose=0)
+    data = keras_data()
+    data.load_state_dict(first.state_dict(1))
+    model = linear()
+    model.fit(data, epochs=1, shuffle=False, verbose=0)
+    np.testing.assert_allclose(weights_of(model), trained_by_hand(planned(1)[0][1:])[0], **CLOSE)
+    assert len(data) == 7
+
+
+def test_a_loader_with_a_state_is_taken_where_it_is():
+    before = ps.Loader(table())
+    loop = iter(before)
+    for _ in range(3):
+        next(loop)
+    loader = ps.Loader(table())
+    loader.load_state_dict(before.state_dict())
+    data = ps.keras.dataset(loader, x="x", y="y")
+    assert (data.epoch, data.first_step, len(data)) == (0, 3, 4)
+    model = linear()
+    ps.keras.fit(model, data, epochs=2, verbose=0)
+    steps = planned(2)[0][3:] + planned(2)[1]
+    np.testing.assert_allclose(weights_of(model), trained_by_hand(steps)[0], **CLOSE)
+
+
+def test_an_unshuffled_fit_after_a_shuffled_one_can_be_saved(tmp_path):
+    data = keras_data(batch=4)
+    with pytest.warns(UserWarning, match="order of its own"):
+        linear().fit(data, verbose=0, shuffle=True)
+    resume = ps.keras.Resume(data, tmp_path)
+    linear().fit(data, verbose=0, shuffle=False, epochs=2, initial_epoch=1, callbacks=[resume])
+    assert (tmp_path / "state.json").exists()
+
+
+# What goes wrong
+
+
+def test_a_callbacks_own_error_is_not_replaced():
+    class Broken(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            raise ValueError("mine")
+
+    def risky(sample):
+        if sample["id"] == 42:
+            raise OSError("cannot decode")
+        return sample["x"], sample["y"]
+
+    ds = ps.from_tensor_slices(samples()).map(risky).batch(16)
+    with pytest.raises(ValueError, match="mine"):
+        ps.keras.fit(linear(), ps.keras.dataset(ps.Loader(ds)), verbose=0, callbacks=[Broken()])
+
+
+def test_a_users_exception_comes_out_of_fit_as_it_was():
+    def risky(sample):
+        if sample["id"] == 42:
+            raise OSError("cannot decode")
+        return sample["x"], sample["y"]
+
+    ds = ps.from_tensor_slices(samples()).map(risky).batch(16)
+    with pytest.raises(OSError, match="cannot decode") as raised:
+        ps.keras.fit(linear(), ps.keras.dataset(ps.Loader(ds)), verbose=0)
+    assert "sample 42" in raised.value.__notes__[0]
