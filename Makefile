@@ -7,7 +7,8 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := g++ cmake ninja-build ccache mold python3 python3-venv python3-dev libfmt-dev nlohmann-json3-dev \
             libgtest-dev libgmock-dev libcli11-dev clang-19 clang-tidy-19 clang-format-19 \
             libclang-rt-19-dev pkg-config libjpeg62-turbo-dev libpng-dev libdeflate-dev \
-            libwebp-dev libhwy-dev
+            libwebp-dev libhwy-dev libgloo-dev
+TORCH_VERSION := 2.13.0
 # Nothing below is one of several processes, whatever started it.
 unexport RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TF_CONFIG SLURM_STEP_ID OMPI_COMM_WORLD_RANK \
          OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK JOB_COMPLETION_INDEX
@@ -26,21 +27,41 @@ setup:
 	  ($(SUDO) apt-get update -qq && \
 	   DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq --no-install-recommends $(PACKAGES))
 
-demo: setup  ## the engine at work: an uneven dataset, planned, run over 4 shares, and proved
-	@cmake --preset release >/dev/null && cmake --build --preset release -- --quiet
-	@build/release/bin/penstock demo
+# torch goes first into the environment: what needs it would bring another build of it.
+.venv/torch: | setup
+	@[ -x .venv/bin/python ] || python3 -m venv .venv
+	@.venv/bin/python -c 'import torch; assert torch.__version__.startswith("$(TORCH_VERSION)")' 2>/dev/null || \
+	  .venv/bin/pip install -q --disable-pip-version-check torch==$(TORCH_VERSION)
+	@touch $@
+TORCH = -DPENSTOCK_TRAIN=ON -DCMAKE_PREFIX_PATH="$$(.venv/bin/python -c 'import torch; print(torch.utils.cmake_prefix_path)')"
+
+demo: setup .venv/torch  ## pictures, uneven and one broken, trained on 4 replicas, killed, resumed, and proved
+	@cmake --preset release $(TORCH) >/dev/null 2>&1 && cmake --build --preset release -- --quiet
+	@python3 tools/demo.py --command build/release/bin/penstock
+
+train: setup .venv/torch  ## the trainer and `penstock train` (dev build)
+	@cmake --preset dev $(TORCH) >/dev/null 2>&1
+	cmake --build --preset dev -- --quiet penstock_train_tests penstock_train_command penstock_command \
+	  penstock_like_torch train_examples
+
+test-train: train  ## the tests of the trainer: in one process, as processes, beside plain torch
+	build/dev/train/penstock_train_tests --gtest_brief=1
+	.venv/bin/python -c 'import numpy' 2>/dev/null || .venv/bin/pip install -q 'numpy>=2,<3'
+	.venv/bin/python train/tests/like_torch.py --program build/dev/train/penstock_like_torch
+	python3 train/tests/command.py --command build/dev/bin/penstock --torchrun .venv/bin/torchrun
+	python3 train/tests/examples.py --folder build/dev/train/examples
 
 build: setup
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet property_driver penstock_command
 
-test: lint property processes docs test-python asan tsan check-limits  ## every test
+test: lint property processes train docs test-python test-train asan tsan check-limits  ## every test
 	@echo "make test: all passed"
 
 check: setup lint  ## fast: lint, dev build, unit tests without sanitizers
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet
 	ctest --preset dev -j 2
 
-.venv/bin/pytest:
+.venv/bin/pytest: | .venv/torch
 	@[ -x .venv/bin/python ] || python3 -m venv .venv
 	@.venv/bin/pip install -q --disable-pip-version-check 'nanobind>=3.1,<4' 'numpy>=2,<3' 'pytest>=7'
 

@@ -53,7 +53,7 @@ T field(const Json& fields, const char* name) {
 std::uint64_t number(const Json& fields, const char* name) {
   if (!fields.contains(name) || !fields[name].is_number_unsigned())
     garbled(fmt::format("\"{}\" is missing or not a number", name));
-  return fields[name].get<std::uint64_t>();
+  return whole_number<std::uint64_t>(fields[name]);
 }
 
 std::vector<State::Size> sizes_in(const Json& fields) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/json.h"
 #include "penstock/error.h"
 #include "sample/rows.h"
 
@@ -39,7 +40,7 @@ MixingOp::MixingOp(std::string word, const Json& arguments)
   try {
     alpha_ = arguments.at("alpha").get<double>();
     chance_ = arguments.at("chance").get<double>();
-    seed_ = arguments.at("seed").get<std::uint64_t>();
+    seed_ = whole_number<std::uint64_t>(arguments.at("seed"));
     image_ = arguments.at("image").get<std::string>();
     label_ = arguments.at("label").get<std::string>();
   } catch (const Json::exception& error) {

@@ -80,7 +80,7 @@ class OneHot final : public Op {
 
 std::shared_ptr<const Op> make_one_hot(const Json& arguments) {
   try {
-    return std::make_shared<OneHot>(arguments.at("classes").get<std::int64_t>(),
+    return std::make_shared<OneHot>(whole_number<std::int64_t>(arguments.at("classes")),
                                     arguments.at("field").get<std::string>());
   } catch (const Json::exception& error) {
     throw ConfigError(fmt::format("one_hot: {}", error.what()));

@@ -177,13 +177,13 @@ class Builder {
 
   [[nodiscard]] Dataset source(const std::string& word, const Json& args) const {
     if (word == "range")
-      return Dataset::range(args.at("start").get<std::int64_t>(),
-                            args.at("stop").get<std::int64_t>(),
-                            args.at("step").get<std::int64_t>());
+      return Dataset::range(whole_number<std::int64_t>(args.at("start")),
+                            whole_number<std::int64_t>(args.at("stop")),
+                            whole_number<std::int64_t>(args.at("step")));
     if (word == "image_folder") return image_folder(args);
     if (word == "from_paths")
       return Dataset::from_paths(args.at("paths").get<std::vector<std::string>>(),
-                                 args.at("labels").get<std::vector<std::int32_t>>());
+                                 whole_numbers<std::int32_t>(args.at("labels")));
     if (word == "list_files")
       return Dataset::list_files(args.at("pattern").get<std::string>(),
                                  {args.at("hidden").get<bool>()});
@@ -197,7 +197,7 @@ class Builder {
   [[nodiscard]] static Dataset image_folder(const Json& args) {
     FolderOptions options;
     options.extensions = args.at("extensions").get<std::vector<std::string>>();
-    options.follow_links = static_cast<FollowLinks>(args.at("follow_links").get<unsigned>() % 3);
+    options.follow_links = static_cast<FollowLinks>(whole_number<unsigned>(args.at("follow_links")) % 3);
     options.labels = args.at("labels").get<bool>();
     options.with_path = args.at("with_path").get<bool>();
     return Dataset::image_folder(args.at("root").get<std::string>(), options);
@@ -205,7 +205,7 @@ class Builder {
 
   [[nodiscard]] Dataset map(const Dataset& input, const std::string& word, const Json& args) const {
     if (!args.contains("name")) return input.map(OpCall(make_catalogued_op(word, args)));
-    return add_map(input, function(args), args.at("seed").get<std::uint64_t>());
+    return add_map(input, function(args), whole_number<std::uint64_t>(args.at("seed")));
   }
 
   [[nodiscard]] std::shared_ptr<const Op> function(const Json& args) const {
@@ -224,17 +224,17 @@ class Builder {
 
   [[nodiscard]] Dataset verb(const Dataset& input, const std::string& word,
                              const Json& args) const {
-    const auto count = [&](const char* key) { return args.at(key).get<std::int64_t>(); };
+    const auto count = [&](const char* key) { return whole_number<std::int64_t>(args.at(key)); };
     if (word == "batch") {
       BatchOptions options;
       if (args.contains("tail")) options.tail = tail_in(args);
       return input.batch(count("size"), options);
     }
     if (word == "shuffle") {
-      Seed seed(args.at("seed").get<std::uint64_t>());
+      Seed seed(whole_number<std::uint64_t>(args.at("seed")));
       seed.drawn = args.at("drawn").get<bool>();
       ShuffleOptions options{seed, args.at("reshuffle").get<bool>()};
-      if (const auto window = args.at("window").get<std::uint64_t>(); window > 0)
+      if (const auto window = whole_number<std::uint64_t>(args.at("window")); window > 0)
         options.window = window;
       return input.shuffle(options);
     }
@@ -244,16 +244,16 @@ class Builder {
     if (word == "shard") return input.shard(count("count"), count("index"));
     if (word == "unbatch") return input.unbatch();
     if (word == "enumerate") return input.enumerate();
-    if (word == "cache") return input.cache({args.at("bytes_max").get<std::uint64_t>()});
+    if (word == "cache") return input.cache({whole_number<std::uint64_t>(args.at("bytes_max"))});
     if (word == "prefetch")
       return input.prefetch(
-          {args.at("steps").get<std::uint64_t>(), args.at("bytes").get<std::uint64_t>()});
+          {whole_number<std::uint64_t>(args.at("steps")), whole_number<std::uint64_t>(args.at("bytes"))});
     if (word == "with_options") {
       Options options;
       options.name = args.at("name").get<std::string>();
       return input.with_options(options);
     }
-    const auto seed = [&] { return args.at("seed").get<std::uint64_t>(); };
+    const auto seed = [&] { return whole_number<std::uint64_t>(args.at("seed")); };
     if (word == "filter")
       return add_filter(input, {function(args), seed(), args.at("mask").get<bool>()});
     if (word == "take_while") return add_take_while(input, {function(args), seed()});
@@ -325,9 +325,9 @@ Plan Plan::parse(const std::string& text, const std::vector<Dataset>& having) {
     const Json fields = fields_of(text);
     const Dataset dataset = Builder(have).build(fields.at("nodes")).resolve();
     PlanOptions options;
-    const auto shares = fields.at("shares").get<std::vector<std::uint32_t>>();
+    const auto shares = whole_numbers<std::uint32_t>(fields.at("shares"));
     options.shares = {shares.at(0), shares.at(1), shares.at(2)};
-    options.drawn_seed = fields.at("seed").get<std::uint64_t>();
+    options.drawn_seed = whole_number<std::uint64_t>(fields.at("seed"));
     if (fields.contains("tail")) options.tail = tail_in(fields);
     Plan plan(dataset, options);
     if (plan.digests().order != fields.at("order").get<std::string>())
