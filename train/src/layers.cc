@@ -15,16 +15,18 @@ thread_local const ShareScope* innermost = nullptr;
 /// The sum over replicas as part of a graph: its gradient is summed over replicas too.
 class SumOverReplicas : public torch::autograd::Function<SumOverReplicas> {
  public:
-  static torch::Tensor forward(torch::autograd::AutogradContext*, const torch::Tensor& values) {
-    return ShareScope::current()->sum_over_replicas(values);
-  }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
-                                                 torch::autograd::variable_list gradients) {
+  // The backward pass of a GPU runs in a thread of torch's, where no scope is current; it is over
+  // before the scope is.
+  static torch::Tensor forward(torch::autograd::AutogradContext* context,
+                               const torch::Tensor& values) {
     const ShareScope* const scope = ShareScope::current();
-    if (scope == nullptr)
-      throw ConfigError("sync_batch_norm: the backward pass left the ShareScope", {},
-                        "call backward() in the function that run calls");
-    return {scope->sum_over_replicas(gradients[0])};
+    context->saved_data["scope"] = reinterpret_cast<std::int64_t>(scope);
+    return scope->sum_over_replicas(values);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto scope = context->saved_data["scope"].toInt();
+    return {reinterpret_cast<const ShareScope*>(scope)->sum_over_replicas(gradients[0])};
   }
 };
 
@@ -80,21 +82,27 @@ torch::Tensor ShareScope::sum_over_replicas(const torch::Tensor& values) const {
   if (options_.group != nullptr && options_.group->world() > 1 && !options_.synchronised)
     throw ConfigError("sync_batch_norm: a process without rows would be waited for", {},
                       "use fit, or run the layer on every process and say synchronised");
-  const std::span<const double> numbers(own.const_data_ptr<double>(),
-                                        static_cast<std::size_t>(own.numel()));
-  const Tensor here = replica_.sum_here(Tensor::of(numbers, {own.numel()}));
-  torch::Tensor total = torch::empty({own.numel()}, torch::kFloat64);
-  std::memcpy(total.data_ptr(), here.raw().data(), here.raw().size());
-  if (options_.group != nullptr && options_.group->world() > 1) {
+  const std::uint32_t processes = options_.group == nullptr ? 1 : options_.group->world();
+  const bool alone_here = replica_.num_replicas_in_sync() == processes;
+  const auto sum_here = [&](const torch::Tensor& of) {
+    if (alone_here) return of;
+    const std::span<const double> numbers(of.const_data_ptr<double>(),
+                                          static_cast<std::size_t>(of.numel()));
+    const Tensor all = replica_.sum_here(Tensor::of(numbers, {of.numel()}));
+    torch::Tensor made = torch::empty_like(of);
+    std::memcpy(made.data_ptr(), all.raw().data(), all.raw().size());
+    return made;
+  };
+  torch::Tensor total = sum_here(own.flatten());
+  if (processes > 1) {
     // The first replica asks the other processes, and hands the answer round.
     if (replica_.local_id() == 0) {
+      total = total.clone();
       options_.group->sum("sync_batch_norm", total);
     } else {
       total.zero_();
     }
-    const std::span<const double> asked(total.const_data_ptr<double>(), numbers.size());
-    const Tensor answer = replica_.sum_here(Tensor::of(asked, {own.numel()}));
-    std::memcpy(total.data_ptr(), answer.raw().data(), answer.raw().size());
+    total = sum_here(total);
   }
   return total.view(values.sizes()).to(values.options());
 }

@@ -1,4 +1,5 @@
 // The smaller parts: buckets, heartbeat, event files, progress, optimiser state, schedules.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
