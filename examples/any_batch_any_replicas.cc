@@ -51,7 +51,7 @@ int main() {
   });
   expect("a generator that ends", train(generator.batch(16), 2), 7, 100);
   expect("take(5) of its batches", train(samples(100).batch(16).take(5), 2), 5, 80);
-  expect("10 steps an epoch", train(samples(100).repeat().batch(16), 3, {.steps_per_epoch = 10}), 10,
-         160);
+  expect("10 steps an epoch", train(samples(100).repeat().batch(16), 3, {.steps_per_epoch = 10}),
+         10, 160);
   return wrong;
 }

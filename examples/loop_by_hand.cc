@@ -7,17 +7,17 @@ namespace ps = penstock;
 namespace pt = penstock::train;
 
 int main() {
-  const auto data = ps::Dataset::range(103)
-                        .map([](const ps::Sample&, ps::Rng& rng) {
-                          std::vector<float> x(8);
-                          for (float& value : x) value = static_cast<float>(rng.normal());
-                          const std::int64_t label = x[0] > 0 ? 1 : 0;
-                          return ps::Sample::dict({{"x", ps::Tensor::of(x)},
-                                                   {"y", ps::Tensor::scalar(label)}});
-                        })
-                        .cache()
-                        .shuffle({.seed = 7})
-                        .batch(17);  // 103 = 6 * 17 + 1: the last step has one sample for 4 replicas
+  const auto data =
+      ps::Dataset::range(103)
+          .map([](const ps::Sample&, ps::Rng& rng) {
+            std::vector<float> x(8);
+            for (float& value : x) value = static_cast<float>(rng.normal());
+            const std::int64_t label = x[0] > 0 ? 1 : 0;
+            return ps::Sample::dict({{"x", ps::Tensor::of(x)}, {"y", ps::Tensor::scalar(label)}});
+          })
+          .cache()
+          .shuffle({.seed = 7})
+          .batch(17);  // 103 = 6 * 17 + 1: the last step has one sample for 4 replicas
 
   ps::MirroredStrategy strategy({"cpu:0", "cpu:1", "cpu:2", "cpu:3"});
   torch::manual_seed(1);

@@ -25,7 +25,8 @@ void make_pictures(const std::filesystem::path& folder) {
 }
 
 int main(int argc, char** argv) {
-  const auto scratch = std::filesystem::temp_directory_path() / fmt::format("pictures-{}", ::getpid());
+  const auto scratch =
+      std::filesystem::temp_directory_path() / fmt::format("pictures-{}", ::getpid());
   const std::filesystem::path folder = argc > 1 ? argv[1] : scratch / "data";
   if (argc <= 1) make_pictures(folder);
 

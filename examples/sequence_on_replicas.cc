@@ -1,5 +1,5 @@
-// A Sequence of 7 batches of 3, trained by fit on two replicas: neither 7 nor 3 is divided by 2, and
-// nothing is padded. Each index is asked once in a pass; the weights are those of one device.
+// A Sequence of 7 batches of 3, trained by fit on two replicas: neither 7 nor 3 is divided by 2,
+// and nothing is padded. Each index is asked once in a pass; the weights are those of one device.
 #include <fmt/format.h>
 #include <penstock/train.h>
 
@@ -18,9 +18,8 @@ class DummySequence : public ps::Sequence {
     std::vector<float> labels;
     for (std::size_t row = 0; row < data.size(); row += 10)
       labels.push_back(data[row] + data[row + 1] > 1 ? 1.0F : 0.0F);
-    return ps::Sample::dict(
-        {{"x", ps::Tensor::of(std::span<const float>(data), {batch_size_, 10})},
-         {"y", ps::Tensor::of(labels)}});
+    return ps::Sample::dict({{"x", ps::Tensor::of(std::span<const float>(data), {batch_size_, 10})},
+                             {"y", ps::Tensor::of(labels)}});
   }
 
  private:
@@ -32,7 +31,8 @@ int main() {
   const auto train = [](const std::vector<std::string>& devices) {
     ps::MirroredStrategy strategy(devices);
     torch::manual_seed(1);
-    torch::nn::Sequential net(torch::nn::Linear(10, 16), torch::nn::ReLU(), torch::nn::Linear(16, 1));
+    torch::nn::Sequential net(torch::nn::Linear(10, 16), torch::nn::ReLU(),
+                              torch::nn::Linear(16, 1));
     pt::Model model(net, {.strategy = &strategy});
     model.compile({.optimizer = pt::adam(0.01),
                    .loss = pt::binary_cross_entropy(),

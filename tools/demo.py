@@ -78,8 +78,8 @@ def run(command: str, root: Path, began: float) -> int:
     make_pictures(root / "val", HELD_OUT, 2)
     victim = root / "train" / "disc" / "0100.png"
     victim.write_bytes(victim.read_bytes()[:300])
-    print(f"{PICTURES} pictures of crosses, discs and squares, one of them cut short: disc/0100.png\n",
-          flush=True)
+    print(f"{PICTURES} pictures of crosses, discs and squares, one of them cut short: "
+          "disc/0100.png\n", flush=True)
     log, whole_log = root / "log.json", root / "whole.json"
 
     def arguments(folder: str, log: Path) -> list[str]:
@@ -121,7 +121,7 @@ def prove(killed: list[dict], whole: list[dict], seconds: float) -> int:
     print("what this proved")
     print(f"  each epoch trained on {PICTURES - 1} pictures, each once, the broken one left out:  "
           f"{verdict(once)}")
-    print("  16 steps of 64, the last of 48, over 4 replicas: nothing padded, nothing dropped")
+    print("  15 steps of 64 and one of 49 over 4 replicas: nothing padded, nothing dropped")
     print(f"  the killed run ended with the same losses, to the last bit, as one that was not:  "
           f"{verdict(same)}")
     print(f"  {100 * last['val_accuracy']:.1f} % of {HELD_OUT} pictures it never saw are named "

@@ -468,8 +468,7 @@ class Strategy {
   [[nodiscard]] Tensor reduced(Reduce op, const std::vector<detail::Part>& parts,
                                std::optional<std::int64_t> axis = {}) const;
   [[nodiscard]] Tensor gathered(const std::vector<detail::Part>& parts, std::int64_t axis) const;
-  void run_members(const std::vector<bool>& takes_part,
-                   const std::function<void(Replica&)>& body);
+  void run_members(const std::vector<bool>& takes_part, const std::function<void(Replica&)>& body);
   [[nodiscard]] std::uint32_t first_replica() const;
   void expect_group(const char* word) const;
   void expect_outside_run(const char* word) const;

@@ -33,7 +33,8 @@ TEST(JsonTest, WholeNumbersOf64BitsStayExact) {
 TEST(JsonTest, OnlyWholeNumbersInRangeAreRead) {
   EXPECT_EQ(whole_number<std::uint64_t>(Json(UINT64_MAX)), UINT64_MAX);
   EXPECT_EQ(whole_number<std::int64_t>(Json(INT64_MIN)), INT64_MIN);
-  for (const char* const text : {"1.8446744073709552e19", "1.5", "-1", "4294967296", "null", "\"1\""})
+  for (const char* const text :
+       {"1.8446744073709552e19", "1.5", "-1", "4294967296", "null", "\"1\""})
     EXPECT_THROW((void)whole_number<std::uint32_t>(*parse_json(text)), Json::exception) << text;
   EXPECT_EQ(whole_numbers<int>(*parse_json("[1, -2]")), (std::vector<int>{1, -2}));
   EXPECT_THROW((void)whole_numbers<int>(*parse_json("[1, 1e30]")), Json::exception);

@@ -243,7 +243,7 @@ std::shared_ptr<const Op> make_image_chain(const Json& arguments) {
     steps.push_back(make_step(step[0].get<std::string>(), step[1]));
   }
   return std::make_shared<ImageChain>(std::move(steps), arguments.value("field", std::string()),
-                                      arguments.value("seed", std::uint64_t{0}));
+                                      whole_number<std::uint64_t>(arguments.value("seed", Json(0))));
 }
 
 namespace image {

@@ -160,7 +160,7 @@ class Builder {
     std::vector<Dataset> built;
     for (const Json& node : nodes) {
       std::vector<Dataset> inputs;
-      for (const Json& input : node.at("inputs")) inputs.push_back(built.at(input));
+      for (const Json& input : node.at("inputs")) inputs.push_back(built.at(whole_number<std::size_t>(input)));
       built.push_back(one(node.at("word"), node.at("args"), inputs));
     }
     return built.at(nodes.size() - 1);
@@ -197,7 +197,8 @@ class Builder {
   [[nodiscard]] static Dataset image_folder(const Json& args) {
     FolderOptions options;
     options.extensions = args.at("extensions").get<std::vector<std::string>>();
-    options.follow_links = static_cast<FollowLinks>(whole_number<unsigned>(args.at("follow_links")) % 3);
+    options.follow_links =
+        static_cast<FollowLinks>(whole_number<unsigned>(args.at("follow_links")) % 3);
     options.labels = args.at("labels").get<bool>();
     options.with_path = args.at("with_path").get<bool>();
     return Dataset::image_folder(args.at("root").get<std::string>(), options);
@@ -246,8 +247,8 @@ class Builder {
     if (word == "enumerate") return input.enumerate();
     if (word == "cache") return input.cache({whole_number<std::uint64_t>(args.at("bytes_max"))});
     if (word == "prefetch")
-      return input.prefetch(
-          {whole_number<std::uint64_t>(args.at("steps")), whole_number<std::uint64_t>(args.at("bytes"))});
+      return input.prefetch({whole_number<std::uint64_t>(args.at("steps")),
+                             whole_number<std::uint64_t>(args.at("bytes"))});
     if (word == "with_options") {
       Options options;
       options.name = args.at("name").get<std::string>();

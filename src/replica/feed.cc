@@ -159,10 +159,9 @@ void Feed::Impl::restore(const State& state) {
 
 void Feed::Impl::set_epoch(std::uint64_t epoch) {
   if (steps_ && !restart_ && epoch != epoch_)
-    throw ConfigError(
-        fmt::format("epoch {}: epochs of {} steps may begin in the middle of a pass", epoch,
-                    *steps_),
-        {}, "restore a state, or distribute with restart");
+    throw ConfigError(fmt::format("epoch {}: epochs of {} steps may begin in the middle of a pass",
+                                  epoch, *steps_),
+                      {}, "restore a state, or distribute with restart");
   loader_.set_epoch(epoch);
   in_loop_ = false;
   epoch_ = epoch;

@@ -125,10 +125,9 @@ void Replica::expect_one_process(const char* word) const {
 
 Tensor Replica::sum_here(const Tensor& value) {
   expect_own_thread("sum_here");
-  return team_->meet(local_id_, "sum_here", detail::part_of(value, count_),
-                     [](std::span<const detail::Part> parts) {
-                       return detail::reduce_parts(Reduce::sum, parts);
-                     });
+  return team_->meet(
+      local_id_, "sum_here", detail::part_of(value, count_),
+      [](std::span<const detail::Part> parts) { return detail::reduce_parts(Reduce::sum, parts); });
 }
 
 Tensor Replica::all_reduce_part(Reduce op, const detail::Part& part) {

@@ -1,10 +1,10 @@
 // `penstock train`: trains a folder of pictures. A program of its own, which the penstock command
 // starts, so that the command does not need torch.
 // tested in train/tests/command.py
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <penstock/train.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <atomic>
 #include <csignal>
@@ -55,10 +55,10 @@ void on_signal(int signal) {
 
 void catch_signals() {
   for (const int signal : {SIGINT, SIGTERM}) {
-    struct sigaction before {};
+    struct sigaction before{};
     ::sigaction(signal, nullptr, &before);
     if (before.sa_handler == SIG_IGN) continue;  // as nohup asked
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = on_signal;
     ::sigaction(signal, &action, nullptr);
   }
@@ -112,8 +112,7 @@ FitOptions fit_options(const Options& options) {
   if (options.skip) fit.loader.on_error = OnError::skip;
   fit.resume = options.resume;
   const std::string folder = options.checkpoints.empty() ? options.resume : options.checkpoints;
-  if (!folder.empty())
-    fit.callbacks.push_back(checkpoints(folder, {.every_steps = options.every}));
+  if (!folder.empty()) fit.callbacks.push_back(checkpoints(folder, {.every_steps = options.every}));
   if (!options.json.empty()) fit.callbacks.push_back(json_log(options.json));
   if (!options.csv.empty()) fit.callbacks.push_back(csv_log(options.csv));
   if (!options.tensorboard.empty()) fit.callbacks.push_back(tensorboard(options.tensorboard));

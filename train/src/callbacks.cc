@@ -30,8 +30,9 @@ class Best {
     const auto value = log.find(name_);
     if (!value)
       throw ConfigError(fmt::format("callback: there is no \"{}\" after an epoch", name_), {},
-                        log.validation ? "name loss, a metric, or one of them with val_ before it"
-                                       : "give fit a validation set for names that begin with val_");
+                        log.validation
+                            ? "name loss, a metric, or one of them with val_ before it"
+                            : "give fit a validation set for names that begin with val_");
     if (std::isnan(*value)) return false;
     const double now = smaller_is_better(name_) ? *value : -*value;
     if (!(now < best_ - min_change_)) return false;
@@ -85,8 +86,8 @@ class Checkpoints final : public Callback {
       save();
       failing_ = false;
     } catch (const IoError& error) {
-      if (!failing_) report(fmt::format("{}; training goes on, older checkpoints are intact",
-                                        error.what()));
+      if (!failing_)
+        report(fmt::format("{}; training goes on, older checkpoints are intact", error.what()));
       failing_ = true;
     }
   }
@@ -108,8 +109,8 @@ class EarlyStopping final : public Callback {
   void on_epoch_end(Training& training, const EpochLog& log) override {
     note(log);
     if (worse_ >= options_.patience)
-      training.stop(fmt::format("early stopping: {} was not better for {} epochs", options_.watch,
-                                worse_));
+      training.stop(
+          fmt::format("early stopping: {} was not better for {} epochs", options_.watch, worse_));
   }
 
  private:
@@ -150,7 +151,8 @@ class LineLog final : public Callback {
     expect(Io::real().publish(file_, text));
   }
   void on_epoch_end(Training& training, const EpochLog& log) override {
-    if (training.writes()) expect(Io::real().append(file_, line_(log, std::exchange(first_, false))));
+    if (training.writes())
+      expect(Io::real().append(file_, line_(log, std::exchange(first_, false))));
   }
 
  private:

@@ -45,8 +45,9 @@ void read_state(const std::string& what, const std::string& text, Checkpoint& in
   try {
     const int format = whole_number<int>(json->at("format"));
     if (format > kFormat)
-      throw StateError(fmt::format("{} has format {}, this version knows {}", what, format, kFormat),
-                       {}, "use the version of penstock that wrote it, or a newer one");
+      throw StateError(
+          fmt::format("{} has format {}, this version knows {}", what, format, kFormat), {},
+          "use the version of penstock that wrote it, or a newer one");
     into.iteration = whole_number<std::uint64_t>(json->at("iteration"));
     into.epoch = whole_number<std::uint64_t>(json->at("epoch"));
     into.step = whole_number<std::uint64_t>(json->at("step"));
@@ -182,8 +183,8 @@ std::string save_checkpoint_as(const std::string& folder, const std::string& nam
 
 std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint,
                             std::uint64_t keep) {
-  const std::string path =
-      save_checkpoint_as(folder, fmt::format("{}{:010}", kPrefix, checkpoint.iteration), checkpoint);
+  const std::string path = save_checkpoint_as(
+      folder, fmt::format("{}{:010}", kPrefix, checkpoint.iteration), checkpoint);
   std::error_code error;
   std::uint64_t kept = 0;
   for (const auto& [iteration, old] : steps_of(folder))

@@ -125,8 +125,7 @@ void Fitting::run_epoch() {
     if (!step) break;
     run_update(std::move(*step));
     const Scores so_far = sums_.scores(compiled_.metrics);
-    if (writes())
-      progress_.step(steps_, so_far, waited_ / std::max(1e-9, seconds_since(began_)));
+    if (writes()) progress_.step(steps_, so_far, waited_ / std::max(1e-9, seconds_since(began_)));
     call([&](Callback& callback) { callback.on_step_end(*this, so_far); });
   }
   if (stopping_) return;
@@ -159,8 +158,7 @@ void Fitting::run_update(Step step) {
 void Fitting::run_step(const Step& step, Update& update, bool first, bool last) {
   update.results.assign(step.shares().size(), {});
   if (last) copies_.arm();
-  copies_.strategy().each(
-      [&](Replica& replica) { take_part(replica, step, update, first, last); });
+  copies_.strategy().each([&](Replica& replica) { take_part(replica, step, update, first, last); });
   ScoreSums own;
   for (const SharePass::Result& result : update.results) own.add(result.sums);
   if (!std::isfinite(own.loss)) return;  // counted as skipped
@@ -168,8 +166,7 @@ void Fitting::run_step(const Step& step, Update& update, bool first, bool last) 
   sums_.add(own);
 }
 
-void Fitting::take_part(Replica& replica, const Step& step, Update& update, bool first,
-                        bool last) {
+void Fitting::take_part(Replica& replica, const Step& step, Update& update, bool first, bool last) {
   const std::size_t own = replica.local_id();
   const Batch& share = step.shares()[own];
   if (first) copies_.clear(replica);
@@ -177,8 +174,7 @@ void Fitting::take_part(Replica& replica, const Step& step, Update& update, bool
   pass.trains = true;
   pass.iteration = copies_.iterations();
   pass.divisor = update.divisor;
-  if (share.rows() > 0 || copies_.synchronised())
-    update.results[own] = pass.run(replica, share);
+  if (share.rows() > 0 || copies_.synchronised()) update.results[own] = pass.run(replica, share);
   const auto& mine = update.results[own];
   const std::array<double, 2> counts{mine.sums.samples,
                                      static_cast<double>(mine.not_numbers.size())};
@@ -211,9 +207,8 @@ Mirrored::Outcome Fitting::decide(Update& update) {
                             ? "on another process"
                             : fmt::format("sample {}", fmt::join(update.bad_samples, ", "));
     if (which.size() > 200) which = which.substr(0, 200) + " ...";
-    const std::string text =
-        fmt::format("fit: the loss of {:.0f} of {:.0f} samples is no number ({})", not_numbers,
-                    samples, which);
+    const std::string text = fmt::format(
+        "fit: the loss of {:.0f} of {:.0f} samples is no number ({})", not_numbers, samples, which);
     if (compiled_.on_nan == OnNan::raise)
       throw SampleError(text, update.where,
                         "lower the learning rate, clip the gradient, look at these samples, or "
@@ -316,9 +311,9 @@ ScoreSums evaluate_feed(const ModelOptions& model, const CompileOptions& compile
     const auto step = feed.next();
     if (!step) {
       if (steps)
-        throw ConfigError(fmt::format("evaluate: {} steps were asked for, the data has {}", *steps,
-                                      done),
-                          {}, "leave steps out: a pass ends by itself");
+        throw ConfigError(
+            fmt::format("evaluate: {} steps were asked for, the data has {}", *steps, done), {},
+            "leave steps out: a pass ends by itself");
       break;
     }
     const auto results = copies.strategy().run(

@@ -62,8 +62,8 @@ class Fitting final : public Training {
   std::uint64_t steps_ = 0;  // of this epoch
   ScoreSums sums_;           // of this epoch, this process
   std::uint64_t skipped_ = 0;
-  double waited_ = 0;   // seconds for input, this epoch
-  double before_ = 0;   // seconds of this epoch before a resume
+  double waited_ = 0;  // seconds for input, this epoch
+  double before_ = 0;  // seconds of this epoch before a resume
   std::chrono::steady_clock::time_point began_;
   std::optional<double> rate_;
   bool stopping_ = false;

@@ -59,10 +59,10 @@ class GradientBuckets {
   std::vector<std::vector<torch::Tensor>> parameters_;
   ProcessGroup* group_;
   std::vector<std::unique_ptr<Bucket>> buckets_;
-  std::vector<std::size_t> bucket_of_;                // by parameter
-  std::vector<std::vector<torch::Tensor>> flats_;     // by replica and bucket
-  std::vector<std::vector<torch::Tensor>> views_;     // by replica and parameter, into flats_
-  std::vector<std::vector<std::uint8_t>> is_ready_;   // by replica and parameter
+  std::vector<std::size_t> bucket_of_;               // by parameter
+  std::vector<std::vector<torch::Tensor>> flats_;    // by replica and bucket
+  std::vector<std::vector<torch::Tensor>> views_;    // by replica and parameter, into flats_
+  std::vector<std::vector<std::uint8_t>> is_ready_;  // by replica and parameter
   std::atomic<bool> armed_ = false;
   std::vector<std::function<void()>> remove_hooks_;
 

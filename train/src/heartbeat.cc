@@ -27,9 +27,10 @@ std::string verdict_text(const std::vector<RankSeen>& seen, std::uint32_t own,
       lost.push_back(
           fmt::format("rank {} of {} has left; its own output says why", rank, seen.size()));
     } else if (now - seen[rank].last > Heartbeat::kSilence) {
-      lost.push_back(fmt::format("rank {} of {} has not been heard of for {:.0f} s: it died or is "
-                                 "cut off",
-                                 rank, seen.size(), seconds(now - seen[rank].last)));
+      lost.push_back(
+          fmt::format("rank {} of {} has not been heard of for {:.0f} s: it died or is "
+                      "cut off",
+                      rank, seen.size(), seconds(now - seen[rank].last)));
     } else {
       well.push_back(fmt::format("rank {} is in {}", rank, seen[rank].doing));
     }

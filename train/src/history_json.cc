@@ -46,8 +46,7 @@ std::optional<double> Scores::find(const std::string& name) const {
 std::optional<double> EpochLog::find(const std::string& name) const {
   if (name == "learning_rate") return learning_rate;
   if (name == "input_wait") return input_wait;
-  if (name.starts_with("val_"))
-    return validation ? validation->find(name.substr(4)) : std::nullopt;
+  if (name.starts_with("val_")) return validation ? validation->find(name.substr(4)) : std::nullopt;
   return train.find(name);
 }
 
@@ -72,9 +71,12 @@ Json epoch_json(const EpochLog& log) {
 std::string history_to_json(const History& history) {
   Json epochs = Json::array();
   for (const EpochLog& log : history.epochs) {
-    Json one = {{"epoch", log.epoch},           {"steps", log.steps},
-                {"train", scores_json(log.train)}, {"learning_rate", log.learning_rate},
-                {"seconds", log.seconds},       {"input_wait", log.input_wait},
+    Json one = {{"epoch", log.epoch},
+                {"steps", log.steps},
+                {"train", scores_json(log.train)},
+                {"learning_rate", log.learning_rate},
+                {"seconds", log.seconds},
+                {"input_wait", log.input_wait},
                 {"skipped_steps", log.skipped_steps}};
     if (log.validation) one["validation"] = scores_json(*log.validation);
     epochs.push_back(std::move(one));

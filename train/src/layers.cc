@@ -175,9 +175,9 @@ torch::Tensor BatchNormImpl::forward(const torch::Tensor& input) {
   const auto masked = [&](const torch::Tensor& x) { return mask.defined() ? x * mask : x; };
   const auto total = [&](const torch::Tensor& x) { return sync ? SumOverReplicas::apply(x) : x; };
 
-  const double own = static_cast<double>(rows) *
-                     static_cast<double>(input.numel() /
-                                         std::max<std::int64_t>(1, input.size(0) * input.size(1)));
+  const double own =
+      static_cast<double>(rows) *
+      static_cast<double>(input.numel() / std::max<std::int64_t>(1, input.size(0) * input.size(1)));
   double count = own;
   if (sync) {
     const auto all = scope->sum_over_replicas(torch::full({1}, own, torch::kFloat64));
@@ -204,8 +204,8 @@ std::size_t sync_batch_norm(torch::nn::Module& module) {
     auto* const ours = item.value()->as<BatchNormImpl>();
     if (ours == nullptr)
       throw ConfigError(
-          fmt::format("sync_batch_norm: {} is torch's {}, which knows one replica only",
-                      item.key(), item.value()->name()),
+          fmt::format("sync_batch_norm: {} is torch's {}, which knows one replica only", item.key(),
+                      item.value()->name()),
           {}, "use penstock::train::BatchNorm there");
     ours->set_sync(true);
     ++found;

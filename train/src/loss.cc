@@ -39,14 +39,13 @@ Loss cross_entropy(double label_smoothing) {
   if (label_smoothing < 0 || label_smoothing >= 1)
     throw ConfigError(fmt::format("cross_entropy: label_smoothing of {}", label_smoothing), {},
                       "it is in [0, 1)");
-  return {"cross_entropy",
-          [label_smoothing](const torch::Tensor& output, const torch::Tensor& target) {
-            const torch::Tensor labels = class_labels("cross_entropy", output, target);
-            return row_means(F::cross_entropy(output, labels,
-                                              F::CrossEntropyFuncOptions()
-                                                  .reduction(torch::kNone)
-                                                  .label_smoothing(label_smoothing)));
-          }};
+  return {
+      "cross_entropy", [label_smoothing](const torch::Tensor& output, const torch::Tensor& target) {
+        const torch::Tensor labels = class_labels("cross_entropy", output, target);
+        return row_means(F::cross_entropy(
+            output, labels,
+            F::CrossEntropyFuncOptions().reduction(torch::kNone).label_smoothing(label_smoothing)));
+      }};
 }
 
 Loss mean_squared_error() {

@@ -37,8 +37,8 @@ Metric mean_of(const char* name, std::function<torch::Tensor(const torch::Tensor
             if (output.numel() != target.numel())
               throw ConfigError(fmt::format("{}: the model gives {}, the target is {}", name,
                                             tensor_text(output), tensor_text(target)));
-            const auto error = output.to(torch::kFloat64) -
-                               target.reshape(output.sizes()).to(torch::kFloat64);
+            const auto error =
+                output.to(torch::kFloat64) - target.reshape(output.sizes()).to(torch::kFloat64);
             return row_means(of_error(error));
           },
           {}};

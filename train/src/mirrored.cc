@@ -89,15 +89,13 @@ class Mirrored::Impl {
     const auto& devices = strategy_.devices();
     for (const std::string& name : devices) devices_.push_back(torch_device(name));
     if (group_ != nullptr) {
-      group_->compare("the model (names and shapes of its values)",
-                      values_text(network.module()));
+      group_->compare("the model (names and shapes of its values)", values_text(network.module()));
       for (const auto& [name, value] : named_values(network.module()))
         group_->broadcast("first values of the model", value);
     }
     network.module().to(devices_.front());
     copies_.push_back(network);
-    for (std::size_t r = 1; r < devices.size(); ++r)
-      copies_.push_back(network.copy(devices_[r]));
+    for (std::size_t r = 1; r < devices.size(); ++r) copies_.push_back(network.copy(devices_[r]));
   }
 
   /// Replicas that are threads share the cores; torch would use all of them for each.
@@ -174,9 +172,10 @@ class Mirrored::Impl {
     for (std::size_t r = 1; r < copies_.size(); ++r)
       if (hash(r) != first) text += fmt::format(" {}", r);
     if (!text.empty())
-      throw InternalError(fmt::format("after {} updates the parameters of replica{} differ from "
-                                      "those of replica 0",
-                                      iterations_, text));
+      throw InternalError(
+          fmt::format("after {} updates the parameters of replica{} differ from "
+                      "those of replica 0",
+                      iterations_, text));
     if (group_ != nullptr)
       group_->compare(fmt::format("the parameters after {} updates", iterations_),
                       fmt::format("{:016x}", first));
@@ -222,7 +221,6 @@ class Mirrored::Impl {
   std::optional<double> rate_;
   Outcome outcome_;
   double penalty_ = 0;
-
 };
 
 Mirrored::Mirrored(Strategy& strategy, const Network& network, const MirroredOptions& options)

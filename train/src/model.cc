@@ -34,14 +34,14 @@ class Model::Impl {
                           "give one another name");
     compiled_ = options;
     copies_.reset();
-    copies_ = std::make_unique<Mirrored>(
-        *options_.strategy, network_,
-        MirroredOptions{.optimizer = options.optimizer,
-                        .schedule = options.schedule,
-                        .clip_norm = options.clip_norm,
-                        .clip_value = options.clip_value,
-                        .regulariser = options.regulariser,
-                        .sync_batch_norm = options.sync_batch_norm});
+    copies_ =
+        std::make_unique<Mirrored>(*options_.strategy, network_,
+                                   MirroredOptions{.optimizer = options.optimizer,
+                                                   .schedule = options.schedule,
+                                                   .clip_norm = options.clip_norm,
+                                                   .clip_value = options.clip_value,
+                                                   .regulariser = options.regulariser,
+                                                   .sync_batch_norm = options.sync_batch_norm});
   }
 
   Mirrored& copies(const char* word) {
@@ -127,8 +127,8 @@ torch::Tensor Model::Impl::predict(const Dataset& data, const EvaluateOptions& o
   Feed feed = copies.strategy().distribute(data, {.loader = options.loader});
   const SharePass pass{options_, *compiled_, copies};
   Predictions found;
-  for (std::int64_t done = 0;
-       !options.steps || done < static_cast<std::int64_t>(*options.steps); ++done) {
+  for (std::int64_t done = 0; !options.steps || done < static_cast<std::int64_t>(*options.steps);
+       ++done) {
     const auto step = feed.next();
     if (!step) break;
     const auto outputs = copies.strategy().run(

@@ -101,11 +101,10 @@ struct Restore {
 }  // namespace
 
 OptimizerSpec sgd(double learning_rate, const SgdOptions& options) {
-  return made<torch::optim::SGD>("sgd",
-                                 torch::optim::SGDOptions(checked_rate("sgd", learning_rate))
-                                     .momentum(options.momentum)
-                                     .weight_decay(options.weight_decay)
-                                     .nesterov(options.nesterov));
+  return made<torch::optim::SGD>("sgd", torch::optim::SGDOptions(checked_rate("sgd", learning_rate))
+                                            .momentum(options.momentum)
+                                            .weight_decay(options.weight_decay)
+                                            .nesterov(options.nesterov));
 }
 OptimizerSpec adam(double learning_rate, const AdamOptions& options) {
   return made<torch::optim::Adam>("adam",
@@ -180,8 +179,7 @@ NamedTensors optimizer_state(torch::optim::Optimizer& optimizer,
 }
 
 void restore_optimizer(torch::optim::Optimizer& optimizer,
-                       const std::vector<std::string>& parameter_names,
-                       const NamedTensors& state) {
+                       const std::vector<std::string>& parameter_names, const NamedTensors& state) {
   const std::map<std::string, torch::Tensor> known(state.begin(), state.end());
   optimizer.state().clear();
   const auto& parameters = parameters_of(optimizer);

@@ -220,9 +220,9 @@ class ProcessGroup::Impl {
   void claim_rank() {
     const auto seat = [](std::uint32_t rank) { return fmt::format("seat/{}", rank); };
     if (store_->add(seat(world_.rank), 1) > 1)
-      throw ConfigError(fmt::format("process group: rank {} of {} was started twice", world_.rank,
-                                    world_.size),
-                        {}, "give every process a rank of its own");
+      throw ConfigError(
+          fmt::format("process group: rank {} of {} was started twice", world_.rank, world_.size),
+          {}, "give every process a rank of its own");
     std::vector<std::string> all;
     for (std::uint32_t rank = 0; rank < world_.size; ++rank) all.push_back(seat(rank));
     try {
@@ -269,8 +269,8 @@ class ProcessGroup::Impl {
                                                  : Gloo::createDeviceForHostname(address));
     return guarded("connecting " + name, [&] {
       return c10::make_intrusive<Gloo>(c10::make_intrusive<c10d::PrefixStore>(name, store_),
-                                       static_cast<int>(world_.rank),
-                                       static_cast<int>(world_.size), options);
+                                       static_cast<int>(world_.rank), static_cast<int>(world_.size),
+                                       options);
     });
   }
 
@@ -313,9 +313,9 @@ class ProcessGroup::Impl {
       const std::size_t end = texts[rank].find('\n');
       const std::string its = texts[rank].substr(0, end);
       if (its != word)
-        throw ConfigError(fmt::format("process group: this rank is in {}, rank {} in {}", word,
-                                      rank, its),
-                          {}, "every rank must run the same program on the same data");
+        throw ConfigError(
+            fmt::format("process group: this rank is in {}, rank {} in {}", word, rank, its), {},
+            "every rank must run the same program on the same data");
       texts[rank].erase(0, end + 1);
     }
     return texts;

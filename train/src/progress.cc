@@ -83,17 +83,16 @@ void Progress::step(std::uint64_t done, const Scores& so_far, double input_wait)
   const double seconds = std::max(1e-9, seconds_since(began_));
   const auto steps = static_cast<double>(std::max<std::uint64_t>(1, done - first_step_));
   const double per_step = static_cast<double>(so_far.samples) / static_cast<double>(done);
-  line(fmt::format("{}  {}", name_,
-                   bar_text(done, steps_, so_far, per_step * steps / seconds, seconds / steps,
-                            input_wait)),
+  line(fmt::format(
+           "{}  {}", name_,
+           bar_text(done, steps_, so_far, per_step * steps / seconds, seconds / steps, input_wait)),
        false);
 }
 
 void Progress::end_epoch(const EpochLog& log) {
   if (show_ == Show::nothing) return;
-  std::string text =
-      fmt::format("epoch {}/{}  {} steps  {} samples  {}", log.epoch + 1, epochs_, log.steps,
-                  log.train.samples, scores_text(log.train));
+  std::string text = fmt::format("epoch {}/{}  {} steps  {} samples  {}", log.epoch + 1, epochs_,
+                                 log.steps, log.train.samples, scores_text(log.train));
   if (log.validation) text += "  " + scores_text(*log.validation, "val_");
   text += fmt::format("  {}  input {:.0f} %", duration_text(log.seconds), 100 * log.input_wait);
   if (log.skipped_steps > 0)

@@ -42,7 +42,8 @@ torch::Tensor tensor_in(const std::string& what, const std::string& name, const 
   const auto dtype = entry.at("dtype").get<std::string>();
   const auto shape = whole_numbers<std::int64_t>(entry.at("shape"));
   const auto offsets = whole_numbers<std::uint64_t>(entry.at("data_offsets"));
-  const auto* const known = std::ranges::find_if(kNames, [&](const Name& n) { return n.text == dtype; });
+  const auto* const known =
+      std::ranges::find_if(kNames, [&](const Name& n) { return n.text == dtype; });
   if (known == kNames.end()) refuse(what, fmt::format("{} has unknown dtype {}", name, dtype));
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data.size())
     refuse(what, fmt::format("{} lies outside the file", name));

@@ -15,8 +15,7 @@ void ScoreSums::add(const ScoreSums& other) {
   metrics.resize(std::max(metrics.size(), other.metrics.size()));
   for (std::size_t m = 0; m < other.metrics.size(); ++m) {
     metrics[m].resize(std::max(metrics[m].size(), other.metrics[m].size()));
-    for (std::size_t i = 0; i < other.metrics[m].size(); ++i)
-      metrics[m][i] += other.metrics[m][i];
+    for (std::size_t i = 0; i < other.metrics[m].size(); ++i) metrics[m][i] += other.metrics[m][i];
   }
 }
 

@@ -105,10 +105,10 @@ torch::Tensor SharePass::forward(const Replica& replica, const Batch& share,
     std::vector<std::string> shapes;
     for (const torch::Tensor& input : inputs) shapes.push_back(tensor_text(input));
     const std::string text = error.what_without_backtrace();
-    throw ConfigError(fmt::format("model: forward failed on replica {} with input {}: {}",
-                                  replica.id(), fmt::join(shapes, ", "),
-                                  text.substr(0, text.find('\n'))),
-                      where_of(share), "do the shapes and types of the layers fit the batch?");
+    throw ConfigError(
+        fmt::format("model: forward failed on replica {} with input {}: {}", replica.id(),
+                    fmt::join(shapes, ", "), text.substr(0, text.find('\n'))),
+        where_of(share), "do the shapes and types of the layers fit the batch?");
   }
 }
 
@@ -132,8 +132,7 @@ SharePass::Result SharePass::run(Replica& replica, const Batch& share, bool scor
   const torch::Tensor target = field(names.target);
   torch::Tensor rows;
   try {
-    rows = compiled.loss.per_sample(
-        compiled.bf16 ? output.to(torch::kFloat32) : output, target);
+    rows = compiled.loss.per_sample(compiled.bf16 ? output.to(torch::kFloat32) : output, target);
   } catch (const LabelError& error) {
     throw SampleError(error.what(), where_of(share, static_cast<std::uint64_t>(error.row())),
                       "make the model's last layer larger, or mend the labels");
@@ -145,8 +144,7 @@ SharePass::Result SharePass::run(Replica& replica, const Batch& share, bool scor
   if (!names.sample_weight.empty())
     rows = rows * field(names.sample_weight).to(rows.scalar_type()).view({-1});
   const torch::Tensor mask = scope.mask(torch::kUInt8, rows.device());
-  if (mask.defined())
-    rows = torch::where(mask.to(torch::kBool), rows, torch::zeros_like(rows));
+  if (mask.defined()) rows = torch::where(mask.to(torch::kBool), rows, torch::zeros_like(rows));
   const torch::Tensor sum = rows.sum();
   if (trains) sum.backward(torch::ones_like(sum) / divisor);
 

@@ -1,5 +1,6 @@
 // Event files for TensorBoard: records of [length, its checksum, bytes, their checksum], each a
-// protobuf Event {1: wall_time, 2: step, 3: file_version, 5: summary {1: value {1: tag, 2: simple}}}.
+// protobuf Event {1: wall_time, 2: step, 3: file_version, 5: summary {1: value {1: tag, 2:
+// simple}}}.
 #include "tensorboard.h"
 
 #include <fmt/format.h>

@@ -9,21 +9,35 @@ namespace {
 
 std::optional<torch::Dtype> torch_dtype(Dtype dtype) {
   switch (dtype) {
-    case Dtype::boolean: return torch::kBool;
-    case Dtype::u8: return torch::kUInt8;
-    case Dtype::u16: return torch::kUInt16;
-    case Dtype::u32: return torch::kUInt32;
-    case Dtype::u64: return torch::kUInt64;
-    case Dtype::i8: return torch::kInt8;
-    case Dtype::i16: return torch::kInt16;
-    case Dtype::i32: return torch::kInt32;
-    case Dtype::i64: return torch::kInt64;
-    case Dtype::f16: return torch::kFloat16;
-    case Dtype::bf16: return torch::kBFloat16;
-    case Dtype::f32: return torch::kFloat32;
-    case Dtype::f64: return torch::kFloat64;
+    case Dtype::boolean:
+      return torch::kBool;
+    case Dtype::u8:
+      return torch::kUInt8;
+    case Dtype::u16:
+      return torch::kUInt16;
+    case Dtype::u32:
+      return torch::kUInt32;
+    case Dtype::u64:
+      return torch::kUInt64;
+    case Dtype::i8:
+      return torch::kInt8;
+    case Dtype::i16:
+      return torch::kInt16;
+    case Dtype::i32:
+      return torch::kInt32;
+    case Dtype::i64:
+      return torch::kInt64;
+    case Dtype::f16:
+      return torch::kFloat16;
+    case Dtype::bf16:
+      return torch::kBFloat16;
+    case Dtype::f32:
+      return torch::kFloat32;
+    case Dtype::f64:
+      return torch::kFloat64;
     case Dtype::bytes:
-    case Dtype::string: return std::nullopt;
+    case Dtype::string:
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -69,7 +83,8 @@ torch::Device torch_device(const std::string& device) {
 
 std::string tensor_text(const torch::Tensor& tensor) {
   if (!tensor.defined()) return "nothing";
-  return fmt::format("{}[{}]", c10::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
+  return fmt::format("{}[{}]", c10::toString(tensor.scalar_type()),
+                     fmt::join(tensor.sizes(), ", "));
 }
 
 }  // namespace penstock::train

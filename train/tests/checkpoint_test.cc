@@ -51,8 +51,7 @@ TEST(SafetensorsTest, TensorsComeBackAsTheyWere) {
 }
 
 TEST(SafetensorsTest, BytesThatAreCutOrChangedAreRefusedAndNeverReadOutside) {
-  const std::string bytes =
-      encode_tensors({{"w", torch::ones({3, 4})}, {"b", torch::zeros({4})}});
+  const std::string bytes = encode_tensors({{"w", torch::ones({3, 4})}, {"b", torch::zeros({4})}});
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_THROW((void)decode_tensors("cut", bytes.substr(0, size)), StateError) << size;
   std::mt19937_64 random(5);
@@ -152,11 +151,10 @@ TEST(CheckpointTest, ACheckpointOfAnotherModelListsWhatDiffers) {
   wrong.compile({.optimizer = sgd(0.01), .loss = mean_squared_error()});
   EXPECT_THAT(
       [&] {
-        (void)wrong.fit(points(32).batch(16),
-                        {.resume = folder.path("c"), .show = Show::nothing});
+        (void)wrong.fit(points(32).batch(16), {.resume = folder.path("c"), .show = Show::nothing});
       },
-      ThrowsMessage<StateError>(AllOf(HasSubstr("missing [0.weight"),
-                                      HasSubstr("not expected [first.bias"))));
+      ThrowsMessage<StateError>(
+          AllOf(HasSubstr("missing [0.weight"), HasSubstr("not expected [first.bias"))));
 }
 
 /// Trains until `stop_after` updates, leaves, and goes on with `later` replicas.
@@ -165,7 +163,7 @@ struct Outcome {
   History history;
 };
 Outcome trained(std::size_t replicas, std::size_t later, std::uint64_t stop_after,
-            const std::string& folder, bool torch_dropout) {
+                const std::string& folder, bool torch_dropout) {
   const auto net = [&] {
     torch::manual_seed(11);
     if (torch_dropout) {
@@ -204,8 +202,9 @@ TEST(ResumeTest, GoesOnBitForBitFromAnyStep) {
   for (const bool torch_dropout : {false, true}) {
     const TempFolder whole_folder;
     const Outcome whole = trained(1, 1, 0, whole_folder.path("c"), torch_dropout);
-    const std::vector<std::uint64_t> stops = torch_dropout ? std::vector<std::uint64_t>{6, 20}
-                                                           : std::vector<std::uint64_t>{1, 7, 10, 14};
+    const std::vector<std::uint64_t> stops = torch_dropout
+                                                 ? std::vector<std::uint64_t>{6, 20}
+                                                 : std::vector<std::uint64_t>{1, 7, 10, 14};
     for (const std::uint64_t stop : stops) {
       const TempFolder folder;
       const Outcome resumed = trained(1, 1, stop, folder.path("c"), torch_dropout);

@@ -1,4 +1,5 @@
-// Rows of docs/scenarios.md that are programs with fit: as their authors wrote them, on the trainer.
+// Rows of docs/scenarios.md that are programs with fit: as their authors wrote them, on the
+// trainer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +25,8 @@ Dataset one_hot(std::int64_t count) {
 }
 
 Loss output_itself() {
-  return {"output", [](const torch::Tensor& output, const torch::Tensor&) { return output.view(-1); }};
+  return {"output",
+          [](const torch::Tensor& output, const torch::Tensor&) { return output.view(-1); }};
 }
 
 /// By how much of its right weight each sample counted.
@@ -74,8 +76,8 @@ TEST(FitScenario, a001_finite_generator) {
   const auto generator = Dataset::from_generator([] {
     return [left = 7 * 16]() mutable -> std::optional<Sample> {
       if (left-- == 0) return std::nullopt;
-      return Sample::dict({{"x", Tensor::of(std::vector<double>(5, 0.5))},
-                           {"y", Tensor::scalar(1.0)}});
+      return Sample::dict(
+          {{"x", Tensor::of(std::vector<double>(5, 0.5))}, {"y", Tensor::scalar(1.0)}});
     };
   });
   MirroredStrategy strategy(cpus(2));
@@ -103,8 +105,8 @@ TEST(FitScenario, b_ghost_step) {
         EXPECT_EQ(model.evaluate(data).loss, 1.0);
         return weights(model.network());
       };
-      EXPECT_TRUE(torch::equal(trained(points(112).batch(16)),
-                               trained(points(112).filter(all).batch(16))));
+      EXPECT_TRUE(
+          torch::equal(trained(points(112).batch(16)), trained(points(112).filter(all).batch(16))));
     }
 }
 
@@ -120,8 +122,7 @@ TEST(FitScenario, b_short_generator) {
   options.short_epoch = true;
   for (const EpochLog& log : model.fit(stream, options).epochs) EXPECT_EQ(log.steps, 7U);
   options.short_epoch = false;
-  const History repeated =
-      model.fit(points(112).filter(all).repeat().batch(16), options);
+  const History repeated = model.fit(points(112).filter(all).repeat().batch(16), options);
   for (const EpochLog& log : repeated.epochs) EXPECT_EQ(log.steps, 10U);
 }
 
@@ -170,15 +171,14 @@ TEST(FitScenario, d_resume_fit) {
       return (output.view(-1) - target).square();
     };
     model.compile(counting);
-    const Dataset numbered = Dataset::range(20)
-                                 .map([](const Sample& in) {
-                                   const auto number =
-                                       static_cast<double>(in.tensor().item<std::int64_t>());
-                                   return Sample::dict(
-                                       {{"x", Tensor::of(std::vector<double>(5, number / 20))},
-                                        {"y", Tensor::scalar(number)}});
-                                 })
-                                 .shuffle({.seed = 3});
+    const Dataset numbered =
+        Dataset::range(20)
+            .map([](const Sample& in) {
+              const auto number = static_cast<double>(in.tensor().item<std::int64_t>());
+              return Sample::dict({{"x", Tensor::of(std::vector<double>(5, number / 20))},
+                                   {"y", Tensor::scalar(number)}});
+            })
+            .shuffle({.seed = 3});
     (void)model.fit(numbered.batch(4), options);
   }
   EXPECT_THAT(visits, Each(4));

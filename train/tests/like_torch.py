@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The same network, batches and optimiser in plain PyTorch: 50 updates, weights equal to the bit."""
+"""The same network, batches and optimiser in plain PyTorch: 50 updates, weights equal to a bit."""
 
 import argparse
 import json

@@ -41,12 +41,12 @@ TEST(LossTest, ShapesThatWouldBeComparedAllWithAllAreRefused) {
   EXPECT_THAT([&] { (void)mean_squared_error().per_sample(output, torch::zeros({7})); },
               ThrowsMessage<ConfigError>(AllOf(HasSubstr("[7, 3]"), HasSubstr("is Float[7]"))));
   EXPECT_THROW((void)cross_entropy().per_sample(torch::zeros({7}), torch::zeros({7})), ConfigError);
-  EXPECT_THROW((void)cross_entropy().per_sample(
-                   output, torch::zeros({6}, torch::kInt64)), ConfigError);
+  EXPECT_THROW((void)cross_entropy().per_sample(output, torch::zeros({6}, torch::kInt64)),
+               ConfigError);
   EXPECT_THROW((void)cross_entropy(1.5), ConfigError);
   for (const std::int64_t label : {-1, 3})
-    EXPECT_THROW((void)cross_entropy().per_sample(
-                     output, torch::full({7}, label, torch::kInt64)), std::out_of_range);
+    EXPECT_THROW((void)cross_entropy().per_sample(output, torch::full({7}, label, torch::kInt64)),
+                 std::out_of_range);
 }
 
 TEST(MetricTest, SumsOverPartsGiveTheValueOfTheWhole) {
@@ -58,8 +58,8 @@ TEST(MetricTest, SumsOverPartsGiveTheValueOfTheWhole) {
     ScoreSums sums;
     sums.samples = static_cast<double>(count);
     for (const Metric& metric : metrics)
-      sums.metrics.push_back(metric_sums(metric, scores.narrow(0, first, count),
-                                         labels.narrow(0, first, count), {}));
+      sums.metrics.push_back(
+          metric_sums(metric, scores.narrow(0, first, count), labels.narrow(0, first, count), {}));
     return sums;
   };
   const Scores whole = sums_of(0, 30).scores(metrics);

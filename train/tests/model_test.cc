@@ -77,8 +77,7 @@ TEST(ModelTest, BadLabelsNameTheSampleBeforeTheKernelReadsOutside) {
 TEST(ModelTest, ALossThatIsNoNumberStopsWithItsSamplesOrIsSkipped) {
   const Dataset data = points(64).map([](const Sample& in) {
     const bool bad = in["x"].values<double>()[0] > 1.2;
-    return Sample::dict(
-        {{"x", in["x"]}, {"y", bad ? Tensor::scalar(std::nan("")) : in["y"]}});
+    return Sample::dict({{"x", in["x"]}, {"y", bad ? Tensor::scalar(std::nan("")) : in["y"]}});
   });
   for (const std::size_t replicas : {1U, 3U}) {
     MirroredStrategy strategy(cpus(replicas));
@@ -86,8 +85,8 @@ TEST(ModelTest, ALossThatIsNoNumberStopsWithItsSamplesOrIsSkipped) {
     CompileOptions options{.optimizer = sgd(0.01), .loss = mean_squared_error()};
     model.compile(options);
     EXPECT_THAT([&] { (void)model.fit(data.batch(16), kQuiet); },
-                ThrowsMessage<SampleError>(AllOf(HasSubstr("no number"), HasSubstr("sample "),
-                                                 HasSubstr("step "))));
+                ThrowsMessage<SampleError>(
+                    AllOf(HasSubstr("no number"), HasSubstr("sample "), HasSubstr("step "))));
     EXPECT_TRUE(torch::isfinite(weights(model.network())).all().item<bool>());
 
     options.on_nan = OnNan::skip;
@@ -147,8 +146,8 @@ TEST(ModelTest, ValidationIsAFreshExactPassEachTime) {
     options.validation = points(37).batch(8);
     const History history = model.fit(points(64).batch(16), options);
     for (const EpochLog& log : history.epochs) EXPECT_EQ(log.validation->samples, 37U);
-    EXPECT_NEAR(history.epochs.back().validation->loss,
-                model.evaluate(points(37).batch(5)).loss, 1e-12);
+    EXPECT_NEAR(history.epochs.back().validation->loss, model.evaluate(points(37).batch(5)).loss,
+                1e-12);
     EXPECT_THAT([&] { (void)model.evaluate(points(37).batch(8), {.steps = 9}); },
                 ThrowsMessage<ConfigError>(AllOf(HasSubstr("9 steps"), HasSubstr("has 5"))));
   }
@@ -195,12 +194,13 @@ TEST(ModelTest, CallbacksSeeStepsAndEpochsAndMayStop) {
   int lines = 0;
   while (std::getline(csv, line)) ++lines;
   EXPECT_EQ(lines, 4);
-  EXPECT_THAT([&] {
-    FitOptions wrong{.show = Show::nothing};
-    wrong.callbacks = {early_stopping({.watch = "val_accuracy"})};
-    (void)model.fit(points(40).batch(16), wrong);
-  },
-              ThrowsMessage<ConfigError>(AllOf(HasSubstr("val_accuracy"), HasSubstr("validation"))));
+  EXPECT_THAT(
+      [&] {
+        FitOptions wrong{.show = Show::nothing};
+        wrong.callbacks = {early_stopping({.watch = "val_accuracy"})};
+        (void)model.fit(points(40).batch(16), wrong);
+      },
+      ThrowsMessage<ConfigError>(AllOf(HasSubstr("val_accuracy"), HasSubstr("validation"))));
 }
 
 TEST(ModelTest, AnInterruptEndsAfterTheStepAndWhatWasSavedGoesOn) {
@@ -255,9 +255,8 @@ TEST(ModelTest, Bf16TrainsAndModelsByNameRun) {
           .map([](const Sample& in, Rng& rng) {
             std::vector<float> pixels(3 * 33 * 33);
             for (float& pixel : pixels) pixel = static_cast<float>(rng.normal());
-            return Sample::dict(
-                {{"image", Tensor::of(std::span<const float>(pixels), {3, 33, 33})},
-                 {"label", Tensor::scalar(in.tensor().item<std::int64_t>() % 3)}});
+            return Sample::dict({{"image", Tensor::of(std::span<const float>(pixels), {3, 33, 33})},
+                                 {"label", Tensor::scalar(in.tensor().item<std::int64_t>() % 3)}});
           })
           .batch(6);
   MirroredStrategy strategy(cpus(2));

@@ -12,10 +12,10 @@
 namespace penstock::train {
 namespace {
 
+using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using std::chrono::seconds;
 
 TEST(GradientBucketsTest, SumsAreMadeWhileABackwardPassGoesOn) {
   // Two replicas, a bucket for each layer. The first replica is done; in the second, the sum of the
@@ -105,7 +105,9 @@ TEST(HeartbeatTest, BeatsComeThroughAStoreAndAFarewellToo) {
                            return store;
                          }};
   Heartbeat first(0, 2, shared);
-  { Heartbeat second(1, 2, shared); }
+  {
+    Heartbeat second(1, 2, shared);
+  }
   Lock lock(mutex);
   EXPECT_THAT(store[1], ::testing::EndsWith(" left"));
   EXPECT_THAT(store[0], ::testing::EndsWith(" the start"));
@@ -136,8 +138,8 @@ TEST(ProgressTest, ABarSaysHowFarAndHowFast) {
 }
 
 TEST(OptimizerTest, WhatItRemembersComesBack) {
-  for (const OptimizerSpec& spec : {sgd(0.1, {.momentum = 0.9}), adam(0.1), adamw(0.1),
-                                    rmsprop(0.1, {.momentum = 0.5})}) {
+  for (const OptimizerSpec& spec :
+       {sgd(0.1, {.momentum = 0.9}), adam(0.1), adamw(0.1), rmsprop(0.1, {.momentum = 0.5})}) {
     const auto trained = [&](bool through_a_file) {
       const auto value = torch::ones({3}).requires_grad_();
       std::vector<torch::Tensor> parameters{value};
@@ -146,8 +148,7 @@ TEST(OptimizerTest, WhatItRemembersComesBack) {
         if (through_a_file && i == 3) {
           const auto state = optimizer_state(*optimizer, {"w"});
           optimizer = spec.make(parameters);
-          restore_optimizer(*optimizer, {"w"},
-                            decode_tensors("test", encode_tensors(state)));
+          restore_optimizer(*optimizer, {"w"}, decode_tensors("test", encode_tensors(state)));
         }
         value.mutable_grad() = torch::full({3}, 0.3 * (i + 1));
         optimizer->step();

@@ -27,7 +27,7 @@ struct EpochLog {
   std::optional<Scores> validation;
   double learning_rate = 0;
   double seconds = 0;
-  double input_wait = 0;  // share of the time that was spent waiting for input
+  double input_wait = 0;            // share of the time that was spent waiting for input
   std::uint64_t skipped_steps = 0;  // whose loss was no number
   /// "loss", "accuracy", "val_loss", "val_accuracy" ...
   [[nodiscard]] std::optional<double> find(const std::string& name) const;
@@ -35,8 +35,8 @@ struct EpochLog {
 
 struct History {
   std::vector<EpochLog> epochs;
-  bool complete = false;   // all epochs were trained
-  std::string ended_by;    // why not, otherwise
+  bool complete = false;  // all epochs were trained
+  std::string ended_by;   // why not, otherwise
   std::uint64_t iterations = 0;
 };
 

@@ -18,12 +18,12 @@ struct Checkpoint {
   std::string data;     // State of the feed, as JSON
   std::uint64_t iteration = 0;
   std::uint64_t epoch = 0;
-  std::uint64_t step = 0;  // of the epoch
+  std::uint64_t step = 0;   // of the epoch
   bool epoch_done = false;  // all its steps are done, what comes after them is not
   std::string optimizer_name;
-  std::string model_text;  // names and shapes
-  std::string sums;        // of the epoch so far, as JSON
-  std::string history;     // as JSON
+  std::string model_text;               // names and shapes
+  std::string sums;                     // of the epoch so far, as JSON
+  std::string history;                  // as JSON
   std::optional<double> learning_rate;  // where a callback set one
   std::uint32_t replicas = 1;
   int threads = 1;  // of torch, in each replica

@@ -17,10 +17,10 @@ class ProcessGroup;
 class ShareScope {
  public:
   struct Options {
-    std::uint64_t iteration = 0;   // number of the update: masks differ from one to the next
-    ProcessGroup* group = nullptr; // of the strategy, where it has several processes
-    bool synchronised = false;     // all replicas run it, also those without rows
-    bool no_rows = false;          // the share is empty; one row of zeros stands for it
+    std::uint64_t iteration = 0;    // number of the update: masks differ from one to the next
+    ProcessGroup* group = nullptr;  // of the strategy, where it has several processes
+    bool synchronised = false;      // all replicas run it, also those without rows
+    bool no_rows = false;           // the share is empty; one row of zeros stands for it
   };
   ShareScope(Replica& replica, const Batch& share, const Options& options);
   ~ShareScope();

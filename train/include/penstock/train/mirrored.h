@@ -71,15 +71,15 @@ class Mirrored {
 
   // For the trainer: the phases of one update, called in the function of Strategy::each.
   struct Outcome {
-    double factor = 1;   // the sums are multiplied by it
-    bool apply = true;   // false: the gradient is thrown away
+    double factor = 1;  // the sums are multiplied by it
+    bool apply = true;  // false: the gradient is thrown away
   };
-  void begin();                      // outside each
+  void begin();  // outside each
   void clear(Replica& replica);
-  void arm();                        // outside each
+  void arm();  // outside each
   /// `decide` runs on the first replica, when all gradients are there.
   void reduce_and_apply(Replica& replica, const std::function<Outcome()>& decide);
-  void finish_update();              // outside each
+  void finish_update();  // outside each
   /// What the regulariser gave in the last update; now, where `fresh`.
   [[nodiscard]] double penalty(bool fresh = false) const;
   [[nodiscard]] ProcessGroup* group() const;

@@ -57,7 +57,7 @@ enum class Show : std::uint8_t { automatic, bar, lines, nothing };
 struct FitOptions {
   std::uint64_t epochs = 1;  // the number of the last one, plus 1
   std::optional<std::uint64_t> steps_per_epoch = {};
-  bool restart = false;      // with steps_per_epoch, as in DistributeOptions
+  bool restart = false;  // with steps_per_epoch, as in DistributeOptions
   bool short_epoch = false;
   std::optional<Dataset> validation = {};
   std::vector<std::shared_ptr<Callback>> callbacks = {};

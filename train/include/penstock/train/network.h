@@ -70,7 +70,9 @@ class Network {
         }) {}
 
   [[nodiscard]] torch::nn::Module& module() const { return *module_; }
-  [[nodiscard]] torch::Tensor forward(const Inputs& inputs) const { return call_(*module_, inputs); }
+  [[nodiscard]] torch::Tensor forward(const Inputs& inputs) const {
+    return call_(*module_, inputs);
+  }
   /// Another one with the same values on `device`. Throws ConfigError for a module that cannot be
   /// copied.
   [[nodiscard]] Network copy(const torch::Device& device) const;

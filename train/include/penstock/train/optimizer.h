@@ -41,7 +41,8 @@ struct RmspropOptions {
 /// Throw ConfigError for a rate that is not positive and finite.
 OptimizerSpec sgd(double learning_rate, const SgdOptions& options = {});
 OptimizerSpec adam(double learning_rate = 1e-3, const AdamOptions& options = {});
-OptimizerSpec adamw(double learning_rate = 1e-3, const AdamOptions& options = {.weight_decay = 0.01});
+OptimizerSpec adamw(double learning_rate = 1e-3,
+                    const AdamOptions& options = {.weight_decay = 0.01});
 OptimizerSpec rmsprop(double learning_rate = 1e-3, const RmspropOptions& options = {});
 
 Schedule constant_rate(double rate);
@@ -61,7 +62,6 @@ NamedTensors optimizer_state(torch::optim::Optimizer& optimizer,
                              const std::vector<std::string>& parameter_names);
 /// The reverse; throws StateError naming what is missing or has another shape.
 void restore_optimizer(torch::optim::Optimizer& optimizer,
-                       const std::vector<std::string>& parameter_names,
-                       const NamedTensors& state);
+                       const std::vector<std::string>& parameter_names, const NamedTensors& state);
 
 }  // namespace penstock::train
