@@ -186,7 +186,7 @@ tidy: setup  ## lint, and clang-tidy over everything
 format: setup
 	clang-format-19 -i $$(git ls-files '*.cc' '*.h')
 
-docs: build  ## every code block of README and docs, executed
+docs: build train  ## every code block of README and docs, executed
 	python3 tools/doc_blocks.py --build build/dev
 
 clean:

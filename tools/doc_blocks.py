@@ -2,7 +2,7 @@
 """Runs the code blocks of the documentation, so that no page shows code that does not work.
 
 A ```cpp block is compiled against the library of a build folder and run; without `int main` it is
-taken as the body of one. In a ```bash block, lines with `make` are checked against the Makefile
+taken as the body of one; one that names `pt::` is built with the trainer. In a ```bash block, lines with `make` are checked against the Makefile
 (`make -n`) and lines that start with build/ are run. Other languages, and blocks below a line
 `<!-- not run: reason -->`, are only listed. Prints one line per block; exits 1 if one fails.
 
@@ -55,6 +55,8 @@ class Toolchain(NamedTuple):
     compile: list[str]
     link: list[str]
     folder: Path
+    train_compile: list[str] = []  # for programs that train; empty where the trainer is not built
+    train_link: list[str] = []
 
     @classmethod
     def of_build(cls, build: Path) -> "Toolchain":
@@ -70,8 +72,19 @@ class Toolchain(NamedTuple):
         library = [str(build / "libpenstock.a"), "-lfmt", "-ljpeg", "-lpng"]
         library += [name for key, name in optional.items()
                     if settings.get(key, "") not in ("", "0") and "NOTFOUND" not in settings[key]]
-        return cls([*launcher, *compiler, "-I", str(ROOT / "include"), "-c"],
-                   [*compiler, *mold, *library], build / "doc_blocks")
+        compile_flags = [*launcher, *compiler, "-I", str(ROOT / "include"), "-c"]
+        train_compile, train_link = [], []
+        if (build / "train/libpenstock_train.a").is_file() and settings.get("Torch_DIR"):
+            torch = Path(settings["Torch_DIR"]).parents[2]
+            headers = [torch / "include", torch / "include/torch/csrc/api/include"]
+            train_compile = [*compile_flags, "-DFMT_HEADER_ONLY=1", "-I", str(ROOT / "src"), "-I",
+                             str(ROOT / "train/include"),
+                             *(f"-isystem{folder}" for folder in headers)]
+            train_link = [*compiler, *mold, str(build / "train/libpenstock_train.a"), *library,
+                          f"-L{torch / 'lib'}", f"-Wl,-rpath,{torch / 'lib'}", "-ltorch",
+                          "-ltorch_cpu", "-lc10"]
+        return cls(compile_flags, [*compiler, *mold, *library], build / "doc_blocks",
+                   train_compile, train_link)
 
 
 def blocks(page: str, text: str) -> Iterator[Block]:
@@ -117,14 +130,20 @@ def python_program(page: str, having: tuple[str, ...] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
+def trains(block: Block) -> bool:
+    return "pt::" in block.text
+
+
 def program(block: Block) -> str:
     """The block as a whole source file, in which compilers name the lines of the page."""
     here = f'#line {block.line} "{block.page}"\n'
     if re.search(r"\bint\s+main\s*\(", block.text):
         return f"{here}{block.text}\n"
     includes = "\n".join(INCLUDE.findall(block.text))
-    return (f"#include <fmt/core.h>\n#include <penstock/penstock.h>\n{includes}\n"
-            "namespace ps = penstock;\n"
+    header, names = "penstock/penstock.h", "namespace ps = penstock;\n"
+    if trains(block):
+        header, names = "penstock/train.h", names + "namespace pt = penstock::train;\n"
+    return (f"#include <fmt/format.h>\n#include <{header}>\n{includes}\n{names}"
             f"int main() {{\n{here}{INCLUDE.sub('', block.text)}\n}}\n")
 
 
@@ -148,8 +167,13 @@ def run_cpp(block: Block, toolchain: Toolchain) -> Result:
     stem = toolchain.folder / f"{block.page.replace('/', '_')}_{block.line}"
     source, compiled, binary = (f"{stem}{suffix}" for suffix in (".cc", ".o", ".bin"))
     Path(source).write_text(program(block), encoding="utf-8")
-    steps = {"compile": [*toolchain.compile, source, "-o", compiled],
-             "link": [toolchain.link[0], compiled, *toolchain.link[1:], "-o", binary],
+    compiling, linking = toolchain.compile, toolchain.link
+    if trains(block):
+        compiling, linking = toolchain.train_compile, toolchain.train_link
+        if not compiling:
+            return Result(False, "needs the trainer: make train")
+    steps = {"compile": [*compiling, source, "-o", compiled],
+             "link": [linking[0], compiled, *linking[1:], "-o", binary],
              "run": [binary]}
     with tempfile.TemporaryDirectory() as scratch:
         for name, command in steps.items():
