@@ -18,7 +18,7 @@ help:  ## this menu
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: help setup demo test check build python test-python test-frameworks wheel stubs train test-train asan tsan \
-        processes property long scenarios scenarios-off mutants fuzz check-limits bench bench-python rivals lint \
+        processes property long scenarios scenarios-off mutants fuzz check-limits bench bench-python bench-train rivals lint \
         tidy format docs clean
 .NOTPARALLEL:
 
@@ -169,6 +169,10 @@ bench-python: setup .venv/bin/pytest  ## Python beside C++, and W4 beside plain 
 	@cmake --build --preset bench -- --quiet penstock_python penstock_images engine_bench
 	.venv/bin/python bench/python/run.py --bench build/bench/bench --rounds $(or $(ROUNDS),5) \
 	  --data "$(or $(DATA),$(firstword $(wildcard .cache/rivals/data-*)))"
+
+bench-train: setup .venv/torch  ## fit beside a plain LibTorch loop: resnet18 on two replicas, ROUNDS=7
+	@cmake --preset release $(TORCH) >/dev/null 2>&1 && cmake --build --preset release -- --quiet train_bench
+	OMP_NUM_THREADS=1 build/release/train/train_bench $(or $(ROUNDS),7)
 
 rivals: setup  ## images beside the peers: W1 and W2, ROUNDS=7 interleaved rounds
 	@dpkg -s libspng-dev mate-backgrounds plasma-workspace-wallpapers >/dev/null 2>&1 || \

@@ -2,7 +2,8 @@
 """Runs the code blocks of the documentation, so that no page shows code that does not work.
 
 A ```cpp block is compiled against the library of a build folder and run; without `int main` it is
-taken as the body of one; one that names `pt::` is built with the trainer. In a ```bash block, lines with `make` are checked against the Makefile
+taken as the body of one; one that names `pt::` is built with the trainer. In a ```bash block, lines
+with `make` are checked against the Makefile
 (`make -n`) and lines that start with build/ are run. Other languages, and blocks below a line
 `<!-- not run: reason -->`, are only listed. Prints one line per block; exits 1 if one fails.
 

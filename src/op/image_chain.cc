@@ -242,8 +242,9 @@ std::shared_ptr<const Op> make_image_chain(const Json& arguments) {
       throw ConfigError("image: a step is a word and its arguments");
     steps.push_back(make_step(step[0].get<std::string>(), step[1]));
   }
-  return std::make_shared<ImageChain>(std::move(steps), arguments.value("field", std::string()),
-                                      whole_number<std::uint64_t>(arguments.value("seed", Json(0))));
+  return std::make_shared<ImageChain>(
+      std::move(steps), arguments.value("field", std::string()),
+      whole_number<std::uint64_t>(arguments.value("seed", Json(0))));
 }
 
 namespace image {

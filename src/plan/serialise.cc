@@ -160,7 +160,8 @@ class Builder {
     std::vector<Dataset> built;
     for (const Json& node : nodes) {
       std::vector<Dataset> inputs;
-      for (const Json& input : node.at("inputs")) inputs.push_back(built.at(whole_number<std::size_t>(input)));
+      for (const Json& input : node.at("inputs"))
+        inputs.push_back(built.at(whole_number<std::size_t>(input)));
       built.push_back(one(node.at("word"), node.at("args"), inputs));
     }
     return built.at(nodes.size() - 1);

@@ -40,6 +40,7 @@ struct Options {
   std::string tensorboard;
   std::uint64_t seed = 7;
   bool augment = false;
+  bool decay = false;
   bool bf16 = false;
   bool sync_norm = false;
   bool skip = false;
@@ -136,6 +137,9 @@ int train(const Options& options) {
   CompileOptions compiled;
   compiled.optimizer = optimizer_of(options);
   compiled.metrics = {accuracy()};
+  if (options.decay)
+    compiled.schedule =
+        cosine_decay(options.rate, options.epochs * Plan(data.resolve()).steps().count());
   compiled.bf16 = options.bf16;
   compiled.sync_batch_norm = options.sync_norm;
   model.compile(compiled);
@@ -199,6 +203,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--csv", options.csv, "log: one line for each epoch");
   app.add_option("--tensorboard", options.tensorboard, "folder for TensorBoard");
   app.add_option("--seed", options.seed)->capture_default_str();
+  app.add_flag("--decay", options.decay, "the rate falls along a cosine to 0 over the run");
   app.add_flag("--augment", options.augment, "random flip and brightness");
   app.add_flag("--bf16", options.bf16, "16-bit arithmetic where it is safe");
   app.add_flag("--sync-batch-norm", options.sync_norm, "statistics over all replicas");
