@@ -7,7 +7,8 @@
     tools/scenarios.py --self-test
 
 A scenario is a program from the articles. Its test is TEST(Scenario, <row>) in tests/scenarios, and
-test_<row> in python/tests/test_scenarios.py, which needs `make python`.
+test_<row> in python/tests/test_scenarios.py, which needs `make python`. Programs with fit are also
+TEST(FitScenario, <row>) in train/tests, which `make test-train` runs; the page names them.
 """
 
 import argparse
@@ -25,10 +26,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/scenarios.md"
 TESTS = ROOT / "tests/scenarios"
 PYTHON_TESTS = ROOT / "python/tests/test_scenarios.py"
+FIT_TESTS = ROOT / "train/tests/fit_scenarios_test.cc"
 PYTHON = ROOT / ".venv/bin/python"
 SECONDS_MAX = 120
 PYTHON_OFF_SECONDS_MAX = 15  # for one row; a hang without its promise is a failure
 TEST = re.compile(r"^TEST(?:_F)?\(Scenario, (\w+)\)", re.MULTILINE)
+FIT_TEST = re.compile(r"^TEST\(FitScenario, (\w+)\)", re.MULTILINE)
 PYTHON_TEST = re.compile(r"^def test_([abcd]\w*)\(", re.MULTILINE)
 LINE = re.compile(r"^\| `(\w+)` \|[^|]*\|[^|]*\|[^|]*\| (\w[^|]*?) \|", re.MULTILINE)
 
@@ -65,7 +68,7 @@ ROWS = {
     "a003_slow_sequence": Row("parallel and in order"),
     "a003_inner_iterator": Row("every sample once; the re-ask at the end warns"),
     "a003_brightness_range": Row("ops know the range of their values"),
-    "a003_full_pipeline": Row("PNG to trained model", "the trainer; here strategy.run"),
+    "a003_full_pipeline": Row("PNG to trained model; with fit in examples/pictures_to_model.cc"),
     "a004_iterator_per_step": Row("the third one-batch iterator in a row is warned about"),
     "a004_map_arity": Row("the error names op, function and elements"),
     "a004_slow_map": Row("runs for every sample, several at once"),
@@ -97,7 +100,7 @@ ROWS = {
     "d_resume_replicas": Row("one position, any number of replicas"),
     "d_resume_random": Row("the same numbers from every position on"),
     "d_resume_size": Row("under 1 KB"),
-    "d_resume_fit": Row("goes on at the next step: 80 visits for 80", "the Trainer's own fit"),
+    "d_resume_fit": Row("goes on at the next step: 80 visits for 80"),
     "d_ctrl_c": Row("ends in under a second, with a clean exit code"),
 }
 
@@ -168,6 +171,7 @@ def page(results: dict[str, str], files: dict[str, str], promises: dict[str, str
              "writes this page;", "`make scenarios-off` breaks the promise behind each row and "
              "expects its test to fail.", ""]
     tested = [row for row in ROWS if row in files]
+    fits = set(FIT_TEST.findall(FIT_TESTS.read_text(encoding="utf-8")))
     lines += [f"{len(tested)} of {len(ROWS)} rows have a test in C++, {len(python)} in Python; "
               f"{len(promises)} were seen to fail without their promise."]
     for letter, title in PARTS.items():
@@ -181,6 +185,8 @@ def page(results: dict[str, str], files: dict[str, str], promises: dict[str, str
             if name in python:
                 path = f"../{PYTHON_TESTS.relative_to(ROOT)}"
                 test += f"{', ' if test else ''}[{PYTHON_TESTS.name}]({path})"
+            if name in fits:
+                test += f", [{FIT_TESTS.name}](../{FIT_TESTS.relative_to(ROOT)})"
             if row.compiled:
                 test += f", [{row.compiled}.cc](../tests/compile/{row.compiled}.cc)"
             has_test = name in files or name in python

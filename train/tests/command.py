@@ -179,7 +179,7 @@ class TrainCommandTest(unittest.TestCase):
                     out, errors = process.communicate(timeout=BOUND)
                     break
                 try:
-                    out, errors = process.communicate(timeout=draw.uniform(0.2, 2.5))
+                    out, errors = process.communicate(timeout=draw.uniform(0.2, 1.2))
                     break
                 except subprocess.TimeoutExpired:
                     process.kill()
