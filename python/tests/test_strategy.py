@@ -191,7 +191,7 @@ def test_options_of_the_loader_are_options_of_the_feed(strategy):
 
 
 def test_devices_that_are_not_there():
-    for devices in ([], ["gpu:0"], ["cpu:0", "cpu:0"]):
+    for devices in ([], ["tpu:0"], ["cpu:0", "cpu:0"]):
         with pytest.raises(ps.ConfigError):
             ps.MirroredStrategy(devices)
     strategy = ps.MirroredStrategy(["cpu:0"])
