@@ -267,7 +267,7 @@ TEST(StrategyTest, ProcessesGetTheirSharesOfOnePlan) {
         for (std::size_t r = 0; r < 2; ++r)
           if (seen.has(r)) ids[rank].insert(ids[rank].end(), seen[r].begin(), seen[r].end());
       }
-      EXPECT_EQ(strategy.reduce(Reduce::sum, PerReplica<double>({1.0, 2.0})), 9.0);
+      EXPECT_EQ(strategy.reduce(Reduce::sum, PerReplica<double>({1.0, 2.0})), 6.0);
       Feed own = strategy.distribute_from_function([&](const InputContext& context) {
         contexts[rank] = context;
         return Dataset::range(8).shard(context.pipelines, context.pipeline).batch(1);
