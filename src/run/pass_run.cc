@@ -543,16 +543,21 @@ StepBatches PassRun::deliver(Flying& flying) {
       pool_->wake();
     }
   }
+  std::optional<Failure> failure;
   {
     Lock lock(flying.mutex);
-    if (flying.failure) {
-      Failure failure = std::move(*flying.failure);
-      failure.where.dataset = settings_.dataset;
-      failure.where.epoch = start_.pass;
-      failure.where.step = flying.step;
-      failure.where.position = stream_ ? flying.position : start_.geometry.position(flying.step);
-      failure.raise();
-    }
+    if (flying.failure) failure = std::move(*flying.failure);
+  }
+  if (failure) {
+    // A row that was given up because of a stop is no failure of its own, even where the stop came
+    // between two steps and this run is a new one.
+    if (stopped() || failure->message == cancelled(0).message)
+      throw CancelledError("the loader was stopped while a batch was awaited");
+    failure->where.dataset = settings_.dataset;
+    failure->where.epoch = start_.pass;
+    failure->where.step = flying.step;
+    failure->where.position = stream_ ? flying.position : start_.geometry.position(flying.step);
+    failure->raise();
   }
   if (settings_.ledger != nullptr) write_ledger(flying.step, flying.failures.take());
   if (stream_)
