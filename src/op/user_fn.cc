@@ -8,7 +8,6 @@
 #include "op/op.h"
 #include "penstock/error.h"
 #include "sample/rows.h"
-#include "trace/activity.h"
 
 namespace penstock {
 
@@ -107,19 +106,7 @@ class SampleOp final : public Op {
 
   Result<void> run(const BlockView& in, const BlockView& out,
                    const OpContext& context) const override {
-    for (std::size_t row = 0; row < in.rows; ++row) {
-      if (!trace::at_sample(in.identity.sample_id[row])) return cancelled(row);
-      auto made = run_sample(read_row(in, row), context, row);
-      if (!made) return std::move(made.failure());
-      if (const auto wrong = write_row(out, row, *made))
-        return Failure{*wrong,
-                       {},
-                       "the function must return the same structure, dtypes and shapes "
-                       "for every sample",
-                       nullptr,
-                       row};
-    }
-    return {};
+    return run_samples(in, out, context);
   }
 
   [[nodiscard]] Result<Sample> run_sample(const Sample& in, const OpContext& context,

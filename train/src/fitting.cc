@@ -228,7 +228,7 @@ void Fitting::end_epoch() {
   log.train = sums_.over(copies_.group()).scores(compiled_.metrics);
   log.learning_rate = copies_.learning_rate();
   log.skipped_steps = skipped_;
-  const double trained = before_ + seconds_since(began_);
+  const double trained = seconds_since(began_);
   log.input_wait = trained > 0 ? waited_ / trained : 0;
   if (validation_) {
     copies_.merge_buffers();
@@ -237,11 +237,11 @@ void Fitting::end_epoch() {
                          .over(copies_.group())
                          .scores(compiled_.metrics);
   }
-  log.seconds = before_ + seconds_since(began_);
+  log.seconds = seconds_since(began_);
   history_.epochs.push_back(log);
   sums_ = {};
   steps_ = skipped_ = 0;
-  waited_ = before_ = 0;
+  waited_ = 0;
   ++epoch_;
   if (writes()) progress_.end_epoch(log);
   call([&](Callback& callback) { callback.on_epoch_end(*this, log); });

@@ -63,7 +63,6 @@ class Fitting final : public Training {
   ScoreSums sums_;           // of this epoch, this process
   std::uint64_t skipped_ = 0;
   double waited_ = 0;  // seconds for input, this epoch
-  double before_ = 0;  // seconds of this epoch before a resume
   std::chrono::steady_clock::time_point began_;
   std::optional<double> rate_;
   bool stopping_ = false;

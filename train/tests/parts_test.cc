@@ -114,7 +114,7 @@ TEST(HeartbeatTest, BeatsComeThroughAStoreAndAFarewellToo) {
 }
 
 TEST(TensorBoardTest, RecordsHaveTheFormatOfEventFiles) {
-  // Bytes as TensorFlow 2.20 writes them for a version event at time 1.5.
+  // Protobuf by hand: field 1 the time as eight bytes, field 3 the version as a run of bytes.
   const std::string event = version_event(1.5);
   EXPECT_EQ(event, std::string("\x09\x00\x00\x00\x00\x00\x00\xf8\x3f\x1a\x0d"
                                "brain.Event:2",
