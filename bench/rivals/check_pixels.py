@@ -17,12 +17,12 @@ from PIL import Image
 
 MEAN, STD = np.float32([0.485, 0.456, 0.406]), np.float32([0.229, 0.224, 0.225])
 # Peer and workload -> the filter it is compared with, largest and mean difference. DALI and torch
-# round to bytes after the resize. JPEG decoders differ by some levels among each other, and
-# tf.data's defaults to a faster and less exact transform.
+# round to bytes after the resize, torch with weights of 16 bits. JPEG decoders differ by some
+# levels among each other, and tf.data's defaults to a faster and less exact transform.
 TOLERANCES = {
     ("tf.data", "W1"): ("bilinear", 0.1, 0.01),
     ("DALI", "W1"): ("bilinear", 1, 0.5),
-    ("torch", "W1"): ("bilinear", 1, 0.5),
+    ("torch", "W1"): ("bilinear", 1.1, 0.5),
     ("mlx-data", "W1"): ("antialiased", 16, 0.5),
     ("tf.data", "W2"): ("antialiased", 24, 1.5),
     ("DALI", "W2"): ("antialiased", 8, 0.5),

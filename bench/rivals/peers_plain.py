@@ -32,10 +32,17 @@ def torch(paths: list[str], size: int, crop: int) -> np.ndarray:
     from torchvision.io import ImageReadMode, decode_image, read_file
     from torchvision.transforms import v2
 
-    steps = [v2.CenterCrop(crop)] if crop else []
-    steps += [v2.Resize((size, size), antialias=bool(crop)), v2.ToDtype(t.float32, scale=True)]
-    images = [v2.Compose(steps)(decode_image(read_file(p), ImageReadMode.RGB)) for p in paths]
-    return t.stack(images).permute(0, 2, 3, 1).numpy()
+    resize = v2.Resize((size, size), antialias=bool(crop))
+    to_float = v2.ToDtype(t.float32, scale=True)
+
+    def load(path: str) -> t.Tensor:
+        image = decode_image(read_file(path), ImageReadMode.RGB)
+        if crop:  # by hand: CenterCrop rounds half a pixel up
+            top, left = (image.shape[1] - crop) // 2, (image.shape[2] - crop) // 2
+            image = image[:, top : top + crop, left : left + crop]
+        return to_float(resize(image))
+
+    return t.stack([load(path) for path in paths]).permute(0, 2, 3, 1).numpy()
 
 
 def dali(paths: list[str], size: int, crop: int) -> np.ndarray:

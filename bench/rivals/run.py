@@ -38,7 +38,7 @@ PEERS = {
     "torch": (
         "torch_dl.py",
         {"W1": "tv", "W2": "tv"},
-        ["torch==2.13.0", "torchvision"],
+        ["torch==2.12.0", "torchvision==0.27.0"],
         "W1 bilinear, W2 antialiased",
     ),
 }

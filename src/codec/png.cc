@@ -324,7 +324,7 @@ Result<void> unfilter(const InflatedRows& rows, const Region& part, std::size_t 
     if (filter <= 1 && y <= top) first = y;
   }
   const std::size_t bytes = static_cast<std::size_t>(part.x + part.width) * pixel_bytes;
-  std::uint8_t* row = rows.data + first * rows.stride;
+  std::uint8_t* const row = rows.data + first * rows.stride;
   const std::uint8_t* above = nullptr;
   if (first == 0) {
     std::byte* const zeros = scratch.allocate(bytes + kUnfilterSlack);
@@ -333,10 +333,7 @@ Result<void> unfilter(const InflatedRows& rows, const Region& part, std::size_t 
   } else {
     above = row - rows.stride + 1;
   }
-  for (std::size_t y = first; y < bottom; ++y, row += rows.stride) {
-    unfilter_row(row[0], row + 1, above, bytes, pixel_bytes);
-    above = row + 1;
-  }
+  unfilter_rows(row, rows.stride, bottom - first, above, bytes, pixel_bytes);
   return {};
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace penstock {
@@ -47,7 +49,10 @@ template <typename T, std::size_t Channels>
 void store(const float* row, std::size_t count, std::byte* out, std::size_t plane_bytes) {
   if (plane_bytes == 0) {
     auto* const values = reinterpret_cast<T*>(out);
-    for (std::size_t i = 0; i < count; ++i)
+    std::size_t i = 0;
+    if constexpr (std::is_same_v<T, float> && Channels == 3)  // the next pixel takes the fourth
+      for (; i + 1 < count; ++i) std::memcpy(values + i * Channels, row + 4 * i, 4 * sizeof(float));
+    for (; i < count; ++i)
       for (std::size_t c = 0; c < Channels; ++c)
         values[i * Channels + c] = narrow<T>(row[4 * i + c]);
     return;

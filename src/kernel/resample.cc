@@ -67,7 +67,10 @@ HWY_ALIGN constexpr std::uint8_t kPairs[5][16] = {
     {0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15},
 };
 
-void mix_columns(const std::int16_t* row, const Axis& axis, int channels, float* out) {
+/// With the number of taps known the inner loop is none; `Taps` 0: any number.
+template <std::size_t Taps>
+void mix_taps(const std::int16_t* row, const Axis& axis, int channels, float* out) {
+  const std::size_t taps = Taps == 0 ? axis.taps : Taps;
   const hn::FixedTag<std::int16_t, 8> d16;
   const hn::FixedTag<std::int32_t, 4> d32;
   const hn::FixedTag<float, 4> df;
@@ -80,13 +83,26 @@ void mix_columns(const std::int16_t* row, const Axis& axis, int channels, float*
     const std::int16_t* pixel =
         row + static_cast<std::size_t>(axis.first[i] - axis.source_first) * width;
     auto sum = hn::Zero(d32);
-    for (std::size_t k = 0; k < axis.taps; k += 2) {
+    for (std::size_t k = 0; k < taps; k += 2) {
       const auto values = hn::TableLookupBytesOr0(hn::LoadU(d16, pixel), order);
       sum = add_products(d32, values, hn::BitCast(d16, hn::Set(d32, weight_pair(weights))), sum);
       pixel += 2 * width;
       weights += 2;
     }
     hn::StoreU(hn::Mul(hn::ConvertTo(df, sum), scale), df, out + 4 * i);
+  }
+}
+
+void mix_columns(const std::int16_t* row, const Axis& axis, int channels, float* out) {
+  switch (axis.taps) {
+    case 2:
+      return mix_taps<2>(row, axis, channels, out);
+    case 4:
+      return mix_taps<4>(row, axis, channels, out);
+    case 6:
+      return mix_taps<6>(row, axis, channels, out);
+    default:
+      return mix_taps<0>(row, axis, channels, out);
   }
 }
 #endif

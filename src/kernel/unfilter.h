@@ -15,7 +15,12 @@ inline constexpr std::uint8_t kPngFiltersMax = 4;  // None, Sub, Up, Average, Pa
 void unfilter_row(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above,
                   std::size_t bytes, std::size_t pixel_bytes);
 
-/// The same, as the standard writes it.
+/// Undoes `count` rows of `bytes` bytes that lie `stride` apart, each behind the byte of its
+/// filter; `first` is the filter byte of the first one.
+void unfilter_rows(std::uint8_t* first, std::size_t stride, std::size_t count,
+                   const std::uint8_t* above, std::size_t bytes, std::size_t pixel_bytes);
+
+/// One row, as the standard writes it.
 void unfilter_row_plainly(std::uint8_t filter, std::uint8_t* row, const std::uint8_t* above,
                           std::size_t bytes, std::size_t pixel_bytes);
 
