@@ -42,12 +42,13 @@ demo: setup .venv/torch  ## pictures, uneven and one broken, trained on 4 replic
 train: setup .venv/torch  ## the trainer and `penstock train` (dev build)
 	@cmake --preset dev $(TORCH) >/dev/null 2>&1
 	cmake --build --preset dev -- --quiet penstock_train_tests penstock_train_command penstock_command \
-	  penstock_like_torch train_examples
+	  penstock_like_torch penstock_workers train_examples
 
 test-train: train  ## the tests of the trainer: in one process, as processes, beside plain torch
 	build/dev/train/penstock_train_tests --gtest_brief=1
 	.venv/bin/python -c 'import numpy' 2>/dev/null || .venv/bin/pip install -q 'numpy>=2,<3'
 	.venv/bin/python train/tests/like_torch.py --program build/dev/train/penstock_like_torch
+	python3 train/tests/workers.py --program build/dev/train/penstock_workers --torchrun .venv/bin/torchrun
 	python3 train/tests/command.py --command build/dev/bin/penstock --torchrun .venv/bin/torchrun
 	python3 train/tests/examples.py --folder build/dev/train/examples
 

@@ -25,7 +25,7 @@ Measured tiny(unsigned threads) {
 }
 
 Measured tiny_in_large_batches(unsigned threads) {
-  return measure(ps::Dataset::range(20'000'000)
+  return measure(ps::Dataset::range(400'000'000)
                      .map([](std::int64_t x) { return x * 2 + 1; })
                      .shuffle({.seed = 1})
                      .batch(4096),

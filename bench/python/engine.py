@@ -92,7 +92,7 @@ def main():
                                    lambda batch: batch["image"])
     else:
         dataset = {"tiny": lambda: tiny(5_000_000, 256), "rows": rows,
-                   "tiny4096": lambda: tiny(20_000_000, 4096)}[workload]()
+                   "tiny4096": lambda: tiny(400_000_000, 4096)}[workload]()
         pages = (lambda batch: batch.numpy()) if workload == "rows" else None
         items, seconds, cpu = walk(ps.Loader(dataset, threads=threads), pages)
     print(json.dumps({"items": items, "seconds": seconds, "cpu_seconds": cpu}))

@@ -102,6 +102,9 @@ class Iterator {
   std::optional<Batch> next();
   /// All local shares of the next step.
   std::optional<std::vector<Batch>> next_step();
+  /// What `next` would return if that lies ready; nothing if it must be waited for, if it failed,
+  /// or at the end. Never waits and never calls a user's function.
+  std::optional<Batch> next_if_ready();
   /// True when the epoch has no further step: known without computing one.
   [[nodiscard]] bool at_end() const;
 

@@ -11,6 +11,7 @@
 #include "base/guarded.h"
 #include "op/op.h"
 #include "sample/rows.h"
+#include "short_turn.h"
 #include "values.h"
 
 namespace penstock::python {
@@ -213,9 +214,11 @@ class VectorOp final : public Op {
   /// What is small is copied while the interpreter is held, and given back to it at once; what is
   /// large is copied while others have it.
   void run_block(const Sample& rows, const BlockView& out) const {
-    constexpr std::size_t kSmall = 4 << 10;
+    constexpr std::size_t kSmall = 64 << 10;
     Sample large;
+    const ShortTurn turn(cost_);
     with_interpreter([&] {
+      const ShortTurn::Measured measured(cost_);
       Sample made = sample_of(call_rows(fn_.get(), rows));
       std::size_t bytes = 0;
       for (const Tensor& leaf : made.leaves()) bytes += leaf.raw().size();
@@ -237,6 +240,7 @@ class VectorOp final : public Op {
   Held fn_;
   std::string name_;
   std::optional<ElementSpec> spec_;
+  mutable ShortTurn::Cost cost_;
 };
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "interpreter.h"
 #include "penstock/error.h"
 #include "trace/activity.h"
+#include "worker_process.h"
 
 extern char** environ;
 
@@ -31,7 +32,6 @@ namespace {
 constexpr int kLookAgainMs = 20;  // a wait that is not wanted any more ends this soon
 constexpr int kDeathsMax = 3;
 constexpr double kBlockNanoseconds = 500e3;  // a block worth its trip
-constexpr Nanoseconds kPatience = std::chrono::milliseconds(500);
 constexpr int kWorkerSocket = 3;
 
 struct TeamList {
@@ -45,65 +45,11 @@ TeamList& teams() {
 std::atomic<bool> ended_for_good{false};
 thread_local bool in_this_process = false;
 
-std::string how_it_ended(int status) {
-  if (WIFSIGNALED(status)) {
-    const int number = WTERMSIG(status);
-    return fmt::format("was killed by signal {} ({})", number, strsignal(number));
-  }
-  return fmt::format("exited with code {}", WEXITSTATUS(status));
-}
-
 std::size_t divide_up(std::size_t amount, std::size_t by) {
   return (amount + by - 1) / by;
 }
 
 }  // namespace
-
-/// One process, as its parent sees it. Used by whoever has acquired it.
-struct Team::Worker {
-  std::atomic<pid_t> pid{-1};
-  int socket = -1;
-  SharedMemory inputs;
-  std::array<SharedMemory, 2> results;  // taken in turns: one is read while the other is written
-  bool ready = false;                   // the function is there
-  bool owes = false;                    // an answer that nobody wants any more
-  Nanoseconds owes_since{0};
-  std::uint64_t number = 0;  // of the last request
-
-  ~Worker() { finish(false); }
-  [[nodiscard]] SharedMemory& results_of(std::uint64_t request) { return results[request % 2]; }
-  [[nodiscard]] Preface& preface() {
-    return *reinterpret_cast<Preface*>(results_of(number).data());
-  }
-
-  /// How it ended, or nothing while it runs.
-  std::optional<std::string> ended() {
-    if (pid < 0) return "is gone";
-    int status = 0;
-    const pid_t found = waitpid(pid, &status, WNOHANG);
-    if (found == 0) return std::nullopt;
-    pid = -1;
-    return found < 0 ? "was reaped by somebody else" : how_it_ended(status);
-  }
-
-  /// Ends it: an idle one by closing the socket, so that it can put its things away.
-  void finish(bool kindly) {
-    if (socket >= 0) close(std::exchange(socket, -1));
-    if (pid < 0) return;
-    const auto until = Clock::real().now() + (kindly ? kPatience / 2 : Nanoseconds{0});
-    while (!ended()) {
-      if (Clock::real().now() >= until) {
-        kill(pid, SIGKILL);
-        int status = 0;
-        while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-        }
-        pid = -1;
-        return;
-      }
-      poll(nullptr, 0, 2);
-    }
-  }
-};
 
 /// A block that a worker is at.
 struct Team::Flight {
@@ -331,6 +277,32 @@ class Team::Round {
   }
 
  private:
+  /// While it lives nobody may have the worker write where the results of `number` are.
+  class Reading {
+   public:
+    Reading(Team& team, Worker& worker, std::uint64_t number)
+        : team_(team), flag_(worker.being_read[number % 2]) {
+      Lock lock(team_.mutex_);
+      flag_ = true;
+    }
+    ~Reading() {
+      Lock lock(team_.mutex_);
+      flag_ = false;
+      team_.changed_.notify_all();
+    }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+
+    static void wait_until_done(Team& team, const Worker& worker, std::uint64_t number) {
+      Lock lock(team.mutex_);
+      while (worker.being_read[number % 2]) team.changed_.wait(team.mutex_);
+    }
+
+   private:
+    Team& team_;
+    bool& flag_;
+  };
+
   /// Where the consumer's own thread works it is the one that must see Ctrl-C.
   static void look_for_interrupts(Nanoseconds& looked) {
     constexpr Nanoseconds kPause = std::chrono::milliseconds(50);
@@ -377,6 +349,7 @@ class Team::Round {
     message.word = job_.word;
     message.random = job_.random ? 1 : 0;
     message.number = ++worker.number;
+    Reading::wait_until_done(team_, worker, message.number);
     worker.preface().row.store(0);
     message.rows = flight.rows;
     message.bytes = to.bytes();
@@ -441,13 +414,10 @@ class Team::Round {
       if (waiting_.empty()) team_.wants_no_more(ticket_);
       return take(done, message);
     }
-    try {
-      take(done, message);
-    } catch (...) {
-      team_.release(worker);
-      throw;
-    }
+    // Whoever comes next has it at work while we read.
+    const Reading reading(team_, worker, message.number);
     team_.release(worker);
+    take(done, message);
   }
 
   [[noreturn]] void cannot_start(Worker& worker, const Message& message) {

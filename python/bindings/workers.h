@@ -19,6 +19,8 @@
 
 namespace penstock::python {
 
+struct WorkerProcess;
+
 /// Rows that go to workers and come back, in blocks of the team's choice.
 class WorkerJob {
  public:
@@ -67,7 +69,7 @@ class Team {
   [[nodiscard]] std::vector<int> process_ids() const;
 
  private:
-  struct Worker;
+  using Worker = WorkerProcess;
   struct Flight;
   class Round;
 

@@ -103,6 +103,20 @@ def test_functions_run_in_several_threads_at_once_when_they_let_the_lock_go():
     assert rows_of(loader) == [0, 1]
 
 
+def test_short_calls_take_turns_but_never_wait_for_each_other():
+    both, waited = threading.Barrier(2, timeout=60), set()
+
+    def fn(x):
+        if x[0] > 60_000 and threading.get_ident() not in waited and len(waited) < 2:
+            waited.add(threading.get_ident())
+            both.wait()  # after many short calls: the other thread must come in all the same
+        return x + 1
+
+    loader = ps.Loader(ps.range(200_000).map_batch(fn, spec=ps.Field("int64")).batch(64), threads=2)
+    assert sum(int(batch.numpy().sum()) for batch in loader) == sum(range(1, 200_001))
+    assert len(waited) == 2
+
+
 def test_what_a_thread_keeps_for_itself_it_finds_again():
     local = threading.local()
 

@@ -113,6 +113,13 @@ class Iterator::Impl {
     return batches;
   }
 
+  std::optional<StepBatches> next_if_ready() {
+    auto batches = run_ ? run_->next_if_ready() : std::nullopt;
+    if (batches) step_ = run_->delivered();
+    if (batches) ++batches_;
+    return batches;
+  }
+
   void set_epoch(std::uint64_t epoch) { go_to(epoch, 0, plan_.data()->geometry); }
 
   [[nodiscard]] State state();
@@ -475,6 +482,11 @@ std::optional<Batch> Iterator::next() {
   auto batches = impl_->next();
   if (!batches) return std::nullopt;
   return std::move(batches->front());
+}
+std::optional<Batch> Iterator::next_if_ready() {
+  if (impl_->plan().shares().count != 1) return std::nullopt;
+  auto batches = impl_->next_if_ready();
+  return batches ? std::optional(std::move(batches->front())) : std::nullopt;
 }
 std::optional<std::vector<Batch>> Iterator::next_step() {
   return impl_->next();

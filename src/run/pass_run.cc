@@ -579,6 +579,19 @@ std::optional<StepBatches> PassRun::next() {
     if (settings_.ledger != nullptr) write_ledger(delivered_.load(), failures);
     return std::nullopt;
   }
+  return deliver_handed();
+}
+
+std::optional<StepBatches> PassRun::next_if_ready() {
+  if (handed_.empty() || stopped() || settings_.ledger != nullptr) return std::nullopt;
+  {
+    Lock lock(handed_.front()->mutex);
+    if (handed_.front()->failure) return std::nullopt;
+  }
+  return deliver_handed();
+}
+
+StepBatches PassRun::deliver_handed() {
   spent_.push_back(std::move(handed_.front()));
   handed_.pop_front();
   return deliver(*spent_.back());

@@ -85,6 +85,9 @@ class PassRun final : public Work {
   /// The next step, or nothing after the last. Throws SampleError (the step is not delivered),
   /// or CancelledError when stopped.
   std::optional<StepBatches> next();
+  /// The next step if it lies ready and nothing in it failed; never waits, never throws. Never one
+  /// where failures are skipped: the ledger may be full, which is an error.
+  std::optional<StepBatches> next_if_ready();
   /// True when a step follows; of a stream, waits until that is known.
   bool has_next();
   /// Where the stream is after the steps that were delivered; `next` only after `has_next`.
@@ -174,6 +177,7 @@ class PassRun final : public Work {
   Result<void> compute(const Piece& piece);
   void finish(const Piece& piece, Result<void> done, Nanoseconds began);
   StepBatches deliver(Flying& flying);
+  StepBatches deliver_handed();
   void write_ledger(std::uint64_t step, const std::vector<Failure>& failures);
   /// Rows of a share with what collects their failures, if policy says so.
   [[nodiscard]] BlockView rows_of(const Flying& flying, std::size_t share) const;

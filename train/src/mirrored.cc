@@ -90,6 +90,7 @@ class Mirrored::Impl {
     for (const std::string& name : devices) devices_.push_back(torch_device(name));
     if (group_ != nullptr) {
       group_->compare("the model (names and shapes of its values)", values_text(network.module()));
+      group_->use_device(devices_.front());
       for (const auto& [name, value] : named_values(network.module()))
         group_->broadcast("first values of the model", value);
     }

@@ -10,12 +10,16 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <deque>
 #include <optional>
+#include <set>
 
+#include "base/report.h"
 #include "base/world.h"
 #include "heartbeat.h"
+#include "nccl.h"
 
 namespace penstock::train {
 namespace {
@@ -108,6 +112,7 @@ class ProcessGroup::Impl {
     }
     sender_.reset();
     heartbeat_.reset();
+    if (gpus_) gpus_->shutdown();
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -132,9 +137,31 @@ class ProcessGroup::Impl {
     });
   }
 
-  void sum(Gloo& group, torch::Tensor values) const {
+  /// Collective: sums of tensors on `device` go from GPU to GPU where every rank has one of its
+  /// own, and through the CPU elsewhere.
+  void use_device(const torch::Device& device) {
+    if (world_.size == 1 || gpus_) return;
+    const std::vector<std::string> all = gather("GPUs of all ranks", gpu_identity(device));
+    if (!std::ranges::none_of(all, &std::string::empty)) return;
+    const std::set<std::string> distinct(all.begin(), all.end());
+    if (distinct.size() < all.size()) {
+      if (world_.rank == 0)
+        report(
+            "process group: several ranks share a GPU, so gradients go through the CPU; give "
+            "every process a GPU of its own (--device cuda under torchrun does)");
+      return;
+    }
+    guarded("connecting GPUs", [&] {
+      gpus_ = connect_nccl(c10::make_intrusive<c10d::PrefixStore>("gpus", store_), world_.rank,
+                           world_.size, device, options_.join_timeout);
+    });
+  }
+
+  void sum(c10d::Backend& group, torch::Tensor values) const {
     const torch::NoGradGuard no_grad;
-    const torch::Tensor flat = values.detach().cpu().contiguous().view({-1});
+    const bool on_gpu = &group == gpus_.get();
+    const torch::Tensor here = on_gpu ? values.detach() : values.detach().cpu();
+    const torch::Tensor flat = here.contiguous().view({-1});
     const auto world = static_cast<std::int64_t>(world_.size);
     const std::int64_t each = (flat.numel() + world - 1) / world;
     // Each rank receives one part from all, adds in rank order, and hands the result to all.
@@ -142,11 +169,11 @@ class ProcessGroup::Impl {
     parts.narrow(0, 0, flat.numel()).copy_(flat);
     torch::Tensor received = torch::empty_like(parts);
     std::vector<std::int64_t> even;
-    wait(group.alltoall_base(received, parts, even, even, {}));
+    wait(group.alltoall_base(received, parts, even, even, {}), on_gpu);
     const torch::Tensor rows = received.view({world, each});
     torch::Tensor total = rows[0].clone();
     for (std::int64_t rank = 1; rank < world; ++rank) total.add_(rows[rank]);
-    wait(group._allgather_base(parts, total, {}));
+    wait(group._allgather_base(parts, total, {}), on_gpu);
     values.copy_(parts.narrow(0, 0, flat.numel()).view(values.sizes()));
   }
   void sum(const std::string& word, const torch::Tensor& values) {
@@ -297,7 +324,9 @@ class ProcessGroup::Impl {
     const milliseconds verdict = Heartbeat::kSilence + Heartbeat::kEvery;
     return std::max(options_.timeout - verdict, options_.timeout / 2);
   }
-  void wait(const c10::intrusive_ptr<c10d::Work>& work) const { work->wait(exchange_timeout()); }
+  void wait(const c10::intrusive_ptr<c10d::Work>& work, bool on_gpu = false) const {
+    on_gpu ? wait_for_gpu(*work, exchange_timeout()) : void(work->wait(exchange_timeout()));
+  }
 
   [[nodiscard]] torch::Tensor gather_rows(torch::Tensor row) const {
     torch::Tensor all =
@@ -336,9 +365,11 @@ class ProcessGroup::Impl {
       std::exception_ptr failure;
       if (!failed) {
         try {
-          guarded(job.word, [&] { sum(*sums_, job.values); });
+          const bool on_gpu = gpus_ && job.values.is_cuda();
+          guarded(job.word, [&] { sum(on_gpu ? *gpus_ : *sums_, job.values); });
         } catch (...) {
           failure = std::current_exception();
+          if (gpus_) gpus_->abort();  // what still waits there holds the GPU
         }
       }
       Lock lock(mutex_);
@@ -355,6 +386,7 @@ class ProcessGroup::Impl {
   // Two, so that what is sent in the background never meets what is asked for meanwhile.
   c10::intrusive_ptr<Gloo> control_;
   c10::intrusive_ptr<Gloo> sums_;
+  c10::intrusive_ptr<c10d::Backend> gpus_;  // null: sums go through the CPU
 
   Mutex mutex_;
   Condition changed_;
@@ -377,6 +409,9 @@ std::uint32_t ProcessGroup::world() const {
 }
 std::vector<std::string> ProcessGroup::gather(const std::string& word, const std::string& text) {
   return impl_->gather(word, text);
+}
+void ProcessGroup::use_device(const torch::Device& device) {
+  impl_->use_device(device);
 }
 void ProcessGroup::sum(const std::string& word, torch::Tensor values) {
   impl_->sum(word, values);

@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -58,6 +59,21 @@ def environment() -> dict[str, str]:
 def run(*arguments: str, **options) -> subprocess.CompletedProcess:
     return subprocess.run([COMMAND, "train", *arguments], capture_output=True, text=True,
                           timeout=BOUND, env=environment(), **options)
+
+
+def children(process: int) -> list[int]:
+    """Those that it started, oldest first."""
+    return [int(word) for word in
+            Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def wait_for_port(port: int) -> None:
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=BOUND).close()
+            return
+        except ConnectionRefusedError:
+            os.sched_yield()
 
 
 def logs(path: Path) -> list[dict]:
@@ -205,18 +221,29 @@ class TorchrunTest(unittest.TestCase):
     tearDownClass = classmethod(lambda cls: TrainCommandTest.tearDownClass.__func__(cls))
     arguments = TrainCommandTest.arguments
 
-    def torchrun(self, processes: int, *arguments: str, **options) -> subprocess.Popen:
+    def torchrun(self, processes: int, *arguments: str, restarts: int = 0) -> subprocess.Popen:
         return subprocess.Popen(
-            [TORCHRUN, "--no-python", "--nproc-per-node", str(processes), "--master-addr",
-             "127.0.0.1", "--master-port", str(random.randrange(20000, 30000)), COMMAND, "train",
-             *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env=environment(), **options)
+            [TORCHRUN, "--no-python", "--nproc-per-node", str(processes), "--max-restarts",
+             str(restarts), "--master-addr", "127.0.0.1", "--master-port",
+             str(random.randrange(20000, 30000)), COMMAND, "train", *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+
+    def losses_alone(self, *training: str) -> list[float]:
+        log = self.root / f"alone{random.randrange(10 ** 9)}.json"
+        done = run(*self.arguments(*training, "--json", str(log)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [one["loss"] for one in logs(log)]
+
+    def expect_losses(self, log: Path, wanted: list[float]) -> None:
+        """Every epoch once, over all samples, with the weights of a run that nothing disturbed."""
+        self.assertEqual([one["epoch"] for one in logs(log)], list(range(len(wanted))))
+        for one, loss in zip(logs(log), wanted):
+            self.assertEqual(one["samples"], 97)
+            self.assertAlmostEqual(one["loss"], loss, places=5)
 
     def test_processes_train_as_one_does(self):
-        log = self.root / "one.json"
         training = ("--epochs", "2", "--optimizer", "sgd", "--lr", "0.01", "--model", "linear")
-        self.assertEqual(run(*self.arguments(*training, "--json", str(log))).returncode, 0)
-        wanted = [one["loss"] for one in logs(log)]
+        wanted = self.losses_alone(*training)
         for processes, replicas in ((2, 1), (3, 1), (2, 2)):
             log = self.root / f"p{processes}r{replicas}.json"
             process = self.torchrun(processes, *self.arguments(
@@ -224,10 +251,8 @@ class TorchrunTest(unittest.TestCase):
                 str(log)))
             _, errors = process.communicate(timeout=BOUND)
             self.assertEqual(process.returncode, 0, errors)
-            self.assertEqual([one["samples"] for one in logs(log)], [97, 97])
             self.assertEqual([one["val_samples"] for one in logs(log)], [31, 31])
-            for one, several in zip(wanted, logs(log)):
-                self.assertAlmostEqual(one, several["loss"], places=5)
+            self.expect_losses(log, wanted)
 
     def test_a_dead_rank_is_named_and_the_rest_resume(self):
         saved, log = self.root / "dead", self.root / "dead.json"
@@ -258,6 +283,51 @@ class TorchrunTest(unittest.TestCase):
         self.assertEqual(process.returncode, 0, errors)
         self.assertIn("resumed from", out)
         self.assertEqual(logs(log)[-1]["epoch"], done)
+
+    def test_torchrun_starts_them_again_and_they_go_on(self):
+        training = ("--epochs", "40", "--optimizer", "sgd", "--lr", "0.01", "--model", "linear")
+        wanted = self.losses_alone(*training)
+        saved, log = self.root / "again", self.root / "again.json"
+        process = self.torchrun(2, *self.arguments(*training, "--every", "3", "--resume",
+                                                   str(saved), "--json", str(log)), restarts=1)
+        for line in process.stdout:
+            if line.startswith("epoch 2/"):
+                break
+        os.kill(children(process.pid)[1], signal.SIGKILL)
+        out, errors = process.communicate(timeout=BOUND)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn("resumed from", out)
+        self.expect_losses(log, wanted)
+
+    @unittest.skipUnless(LONG, "torch takes a minute to notice that an agent is gone")
+    def test_torchrun_goes_on_with_the_hosts_that_are_left(self):
+        training = ("--epochs", "400", "--optimizer", "sgd", "--lr", "0.01", "--model", "linear")
+        wanted = self.losses_alone(*training)
+        saved, log = self.root / "left", self.root / "left.json"
+        port, agents = random.randrange(20000, 30000), []
+        for _ in range(2):
+            agents.append(subprocess.Popen(
+                [TORCHRUN, "--no-python", "--nnodes", "1:2", "--nproc-per-node", "1",
+                 "--max-restarts", "3", "--rdzv-backend", "c10d", "--rdzv-endpoint",
+                 f"127.0.0.1:{port}", "--rdzv-id", "left", "--local-addr", "127.0.0.1",
+                 "--rdzv-conf", "last_call_timeout=5", COMMAND, "train",
+                 *self.arguments(*training, "--every", "3", "--resume", str(saved), "--json",
+                                 str(log), "--timeout", "10")],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+                start_new_session=True))
+            if len(agents) == 1:  # the first one holds the store
+                wait_for_port(port)
+        for line in agents[0].stdout:
+            if line.startswith("epoch 2/"):
+                break
+        killed = [*children(agents[1].pid), agents[1].pid]
+        for process in killed:
+            os.kill(process, signal.SIGKILL)
+        out, errors = agents[0].communicate(timeout=BOUND)
+        agents[1].communicate()
+        self.assertEqual(agents[0].returncode, 0, errors)
+        self.assertIn("resumed from", out)
+        self.expect_losses(log, wanted)
 
     def test_ranks_that_differ_are_told(self):
         arguments = self.arguments("--epochs", "1", "--model", "linear", "--seed", "7",

@@ -1,6 +1,7 @@
 #pragma once
 // Processes that train together, started by torchrun or another launcher. They meet through a
-// TCPStore and talk by Gloo. Every wait ends within the timeout, and says which rank is missing.
+// TCPStore and talk by Gloo, and GPUs by NCCL. Every wait ends within the timeout, and says which
+// rank is missing.
 
 #include <penstock/strategy.h>
 #include <torch/torch.h>
@@ -44,6 +45,9 @@ class ProcessGroup final : public Coordinator {
   [[nodiscard]] std::vector<std::string> gather(const std::string& word,
                                                 const std::string& text) override;
 
+  /// Collective. Tells where the tensors of `start_sum` will lie: between GPUs they go by NCCL if
+  /// every rank has a GPU of its own and torch was built with CUDA, else through the CPU.
+  void use_device(const torch::Device& device);
   /// Replaces `values` by the sum over all ranks, added in rank order: the same bits on every rank
   /// and in every run.
   void sum(const std::string& word, torch::Tensor values);

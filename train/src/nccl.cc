@@ -1,0 +1,81 @@
+// tested by train/tests/gpu_workers.sh, which needs a GPU
+#include "nccl.h"
+
+#ifdef PENSTOCK_NCCL
+
+#include <ATen/cuda/CUDAContext.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+namespace penstock::train {
+namespace {
+
+/// NCCL tells hosts apart by this name too, so that what counts as one GPU is the same for both.
+std::string host_name() {
+  if (const char* const given = std::getenv("NCCL_HOSTID")) return given;
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+}  // namespace
+
+std::string gpu_identity(const torch::Device& device) {
+  if (!device.is_cuda()) return "";
+  const cudaDeviceProp& facts = *at::cuda::getDeviceProperties(device.index());
+  return fmt::format("{} {:04x}:{:02x}:{:02x}", host_name(), facts.pciDomainID, facts.pciBusID,
+                     facts.pciDeviceID);
+}
+
+c10::intrusive_ptr<c10d::Backend> connect_nccl(const c10::intrusive_ptr<c10d::Store>& store,
+                                               std::uint32_t rank, std::uint32_t world,
+                                               const torch::Device& device,
+                                               std::chrono::milliseconds timeout) {
+  // Left to itself, torch ends the whole process when a peer is lost. We find out, say who it was,
+  // and let the program go on; and we do not wait for ever when one does not come.
+  const std::string seconds = std::to_string(std::max<std::int64_t>(timeout.count() / 1000, 1));
+  ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 0);
+  ::setenv("TORCH_NCCL_ENABLE_MONITORING", "0", 0);
+  ::setenv("TORCH_NCCL_NONBLOCKING_TIMEOUT", seconds.c_str(), 0);
+  const auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = std::chrono::hours(24);  // wait_for_gpu has the bound
+  options->config.blocking = 0;
+  auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, static_cast<int>(rank),
+                                                             static_cast<int>(world), options);
+  backend->eagerConnectSingleDevice(device);
+  return backend;
+}
+
+void wait_for_gpu(c10d::Work& work, std::chrono::milliseconds timeout) {
+  const auto until = std::chrono::steady_clock::now() + timeout;
+  while (!work.isCompleted()) {
+    if (std::chrono::steady_clock::now() > until)
+      throw std::runtime_error(fmt::format("no answer within {} s", timeout.count() / 1000));
+    ::sched_yield();
+  }
+  if (const std::exception_ptr failure = work.exception()) std::rethrow_exception(failure);
+  work.wait();  // orders this thread's stream behind it
+}
+
+}  // namespace penstock::train
+
+#else
+
+namespace penstock::train {
+
+std::string gpu_identity(const torch::Device&) {
+  return "";
+}
+c10::intrusive_ptr<c10d::Backend> connect_nccl(const c10::intrusive_ptr<c10d::Store>&,
+                                               std::uint32_t, std::uint32_t, const torch::Device&,
+                                               std::chrono::milliseconds) {
+  return {};
+}
+void wait_for_gpu(c10d::Work&, std::chrono::milliseconds) {}
+
+}  // namespace penstock::train
+
+#endif
