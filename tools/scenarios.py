@@ -8,7 +8,8 @@
 
 A scenario is a program from the articles. Its test is TEST(Scenario, <row>) in tests/scenarios, and
 test_<row> in python/tests/test_scenarios.py, which needs `make python`. Programs with fit are also
-TEST(FitScenario, <row>) in train/tests, which `make test-train` runs; the page names them.
+TEST(FitScenario, <row>) in train/tests, which `make test-train` runs, and test_<row> under Keras in
+python/tests/frameworks, which `make test-frameworks` runs; the page names both and runs neither.
 """
 
 import argparse
@@ -26,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/scenarios.md"
 TESTS = ROOT / "tests/scenarios"
 PYTHON_TESTS = ROOT / "python/tests/test_scenarios.py"
+KERAS_TESTS = ROOT / "python/tests/frameworks"
 FIT_TESTS = ROOT / "train/tests/fit_scenarios_test.cc"
 PYTHON = ROOT / ".venv/bin/python"
 SECONDS_MAX = 120
@@ -33,7 +35,7 @@ PYTHON_OFF_SECONDS_MAX = 15  # for one row; a hang without its promise is a fail
 TEST = re.compile(r"^TEST(?:_F)?\(Scenario, (\w+)\)", re.MULTILINE)
 FIT_TEST = re.compile(r"^TEST\(FitScenario, (\w+)\)", re.MULTILINE)
 PYTHON_TEST = re.compile(r"^def test_([abcd]\w*)\(", re.MULTILINE)
-LINE = re.compile(r"^\| `(\w+)` \|[^|]*\|[^|]*\|[^|]*\| (\w[^|]*?) \|", re.MULTILINE)
+LINE = re.compile(r"^\| `(\w+)` \|(?:[^|\n]*\|){3} (\w[^|\n]*?) \|", re.MULTILINE)
 
 
 class Row(NamedTuple):
@@ -115,6 +117,18 @@ def python_tests() -> set[str]:
     return set(PYTHON_TEST.findall(PYTHON_TESTS.read_text(encoding="utf-8"))) & set(ROWS)
 
 
+def keras_tests() -> list[str]:
+    """Lines of the page: tests under Keras whose name begins with a row's, row by row."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(KERAS_TESTS.glob("test_keras*.py")):
+        for name in PYTHON_TEST.findall(path.read_text(encoding="utf-8")):
+            rows = [row for row in ROWS if f"{name}_".startswith(f"{row}_")]
+            if rows:
+                found.setdefault(max(rows, key=len), []).append(
+                    f"[test_{name}](../{path.relative_to(ROOT)})")
+    return [f"| `{row}` | {', '.join(found[row])} |" for row in ROWS if row in found]
+
+
 def python_fails(rows: set[str], off: str = "") -> set[str]:
     """Those of the rows whose Python test does not pass."""
     command = [str(PYTHON), "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--tb=no",
@@ -169,7 +183,8 @@ def page(results: dict[str, str], files: dict[str, str], promises: dict[str, str
     lines = ["# Scenarios", "",
              "Programs of the articles, and what they do here. `make scenarios` runs the tests and "
              "writes this page;", "`make scenarios-off` breaks the promise behind each row and "
-             "expects its test to fail.", ""]
+             "expects its test to fail. Programs with", "fit are named here too; `make test-train` "
+             f"runs {FIT_TESTS.name}, and the results are not of it.", ""]
     tested = [row for row in ROWS if row in files]
     fits = set(FIT_TEST.findall(FIT_TESTS.read_text(encoding="utf-8")))
     lines += [f"{len(tested)} of {len(ROWS)} rows have a test in C++, {len(python)} in Python; "
@@ -195,6 +210,10 @@ def page(results: dict[str, str], files: dict[str, str], promises: dict[str, str
             language = ", ".join(["C++"] * (name in files) + ["Python"] * (name in python))
             lines.append(f"| `{name}` | {row.here} | {test} | {language} | {result} | {promise} | "
                          f"{row.missing} |")
+    lines += ["", "## Under Keras, in `make test-frameworks`", "",
+              "Named here and not run by `make scenarios`: they need the libraries. Those of "
+              "test_keras_replicas.py are", "TensorFlow's; the others run on three backends.", "",
+              "| row | tests |", "|---|---|", *keras_tests()]
     return "\n".join(lines) + "\n"
 
 
@@ -222,6 +241,9 @@ def check() -> int:
     found = differences(text, files, faults(), set(ROWS))
     shown = {row for row in ROWS if re.search(rf"^\| `{row}` .*test_scenarios\.py", text, re.M)}
     found += [f"{row}: Python's test and the page differ" for row in shown ^ python_tests()]
+    keras = re.findall(r"^\| `\w+` \| [^|\n]* \|$", text, re.MULTILINE)
+    found += [f"Keras: the page and the tests differ in {line}" for line in
+              sorted(set(keras) ^ set(keras_tests()))]
     found += [f"{name}: tests/compile/{row.compiled}.cc is not there" for name, row in ROWS.items()
               if row.compiled and not (ROOT / f"tests/compile/{row.compiled}.cc").is_file()]
     print(*(f"docs/scenarios.md: {line}" for line in found),
@@ -269,6 +291,7 @@ def self_test() -> int:
         (good, {"a1": "t", "b": "t"}, {}, ["b: a test, but no row in tools/scenarios.py"]),
         (good.split("\n")[0], {"a1": "t"}, {}, ["a2: missing on the page"]),
         (good.replace("passes", "fails"), {"a1": "t"}, {}, ["a1: fails"]),
+        (good + "| `a1` | [k](k) |\n| `a2` | k |\n| x | y |\n", {"a1": "t"}, {}, []),
         (good, {"a1": "t"}, {"a2": "p"}, ["a2: in faults.py, but there is no such test"]),
     ]
     failed = [(found, expected) for text, files, promises, expected in cases

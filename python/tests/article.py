@@ -1,7 +1,9 @@
 """What the articles' programs share: samples that carry their number, a tiny linear model, and fit
 as a loop over strategy.run."""
 
+import struct
 import threading
+import zlib
 
 import numpy as np
 
@@ -108,3 +110,17 @@ class Batches(ps.Sequence):
     def __getitem__(self, index):
         self.calls.append(index)
         return np.arange(self.first[index], self.first[index + 1])
+
+
+def png(path, pixels):
+    """A PNG file of 8-bit RGB, by hand."""
+    height, width, _ = pixels.shape
+    rows = b"".join(b"\0" + pixels[y].tobytes() for y in range(height))
+
+    def chunk(kind, data):
+        return (struct.pack(">I", len(data)) + kind + data
+                + struct.pack(">I", zlib.crc32(kind + data)))
+
+    path.write_bytes(b"\x89PNG\r\n\x1a\n"
+                     + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+                     + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))

@@ -20,6 +20,7 @@ from article import (
     ids_of,
     ids_of_step,
     in_steps,
+    png,
 )
 from conftest import rows_of, steps_of
 
@@ -180,6 +181,62 @@ def test_a003_inner_iterator(capfd):
     assert rows_of(loader) == list(range(14))
     del loader
     assert "from_generator" in capfd.readouterr().err
+
+
+def test_a003_brightness_range(tmp_path):
+    for i in range(8):
+        draw = np.random.default_rng(i)
+        png(tmp_path / f"{i}.png", draw.integers(0, 256, (100, 100, 3), np.uint8))
+    files = ps.from_paths(sorted(tmp_path.glob("*.png")))
+
+    def most_change(chain, white):
+        plain, brighter = files.map(chain), files.map(chain.random_brightness(0.2))
+        return max(np.abs(brighter.sample(i)["image"] - plain.sample(i)["image"].astype(float))
+                   .max() / white for i in range(8))
+
+    chain = ps.image.decode().resize(64, 64)
+    in_bytes, in_floats = most_change(chain, 255), most_change(chain.to_float(), 1)
+    assert 0.05 < in_bytes <= 0.202  # a fifth of white, and not of a level
+    assert abs(in_bytes - in_floats) < 0.005  # 0.2 means the same on both, but for rounding
+    with pytest.raises(ps.ConfigError, match="brightness"):
+        files.map(chain.random_brightness(0.001))  # without effect
+    with pytest.raises(ps.ConfigError, match="0.2 is 51 of 255"):
+        chain.random_brightness(51)
+
+
+def test_a003_full_pipeline(tmp_path):
+    """PNGs of 100 x 100 to floats of 64 x 64, flipped, brighter or darker, to a trained model."""
+    for i in range(23):
+        name = ("dark", "light")[i % 2]
+        pixels = np.random.default_rng(i).integers(0, 128, (100, 100, 3), np.uint8)
+        (tmp_path / name).mkdir(exist_ok=True)
+        png(tmp_path / name / f"{i:03}.png", pixels + np.uint8(127 * (i % 2)))
+    chain = ps.image.decode().resize(64, 64)
+    train = (ps.image_folder(tmp_path).shuffle(seed=7)
+             .map(chain.random_flip().random_brightness(0.1).to_float()).batch(8))
+    strategy = ps.MirroredStrategy(devices(3))
+    feed = strategy.distribute(train)
+    weight, bias = 0.0, 0.0
+
+    def guess(images):
+        light = images.mean(axis=(1, 2, 3)) - 0.5
+        return light, 1 / (1 + np.exp(-(weight * light + bias)))
+
+    def gradient(share):
+        light, guessed = guess(share["image"])
+        errors = guessed - share["label"]
+        return ps.Counted(np.array([errors @ light, errors.sum()]), len(share))
+
+    for _ in range(60):
+        seen = []
+        for step in feed:
+            made = strategy.reduce("mean", strategy.run(gradient, step))
+            weight, bias = weight - 20 * made[0], bias - made[1]
+            seen.append(step.valid_count)
+        assert seen == [8, 8, 7]
+    plain = ps.Loader(ps.image_folder(tmp_path).map(chain.to_float()).batch(23))
+    _, guessed = guess(next(iter(plain))["image"])
+    assert (guessed > 0.5).tolist() == [False] * 12 + [True] * 11
 
 
 def test_a004_iterator_per_step(capfd):

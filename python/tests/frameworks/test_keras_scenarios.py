@@ -3,14 +3,12 @@
 The names begin with the row's. Rows that need several replicas are in test_keras_replicas.py.
 """
 
-import struct
-import zlib
-
 import numpy as np
 import pytest
 
 keras = pytest.importorskip("keras")
 
+from article import png  # noqa: E402
 from keras_programs import keras_data, linear, planned, trained_by_hand, weights_of  # noqa: E402
 
 import penstock as ps  # noqa: E402
@@ -236,20 +234,6 @@ def test_d_resume_fit(tmp_path):
     model = program()
     assert int(model.optimizer.iterations) == 10
     assert len(visits) == len(set(visits)) == 16
-
-
-def png(path, pixels):
-    """A PNG file of 8-bit RGB, by hand."""
-    height, width, _ = pixels.shape
-    rows = b"".join(b"\0" + pixels[y].tobytes() for y in range(height))
-
-    def chunk(kind, data):
-        return (struct.pack(">I", len(data)) + kind + data
-                + struct.pack(">I", zlib.crc32(kind + data)))
-
-    path.write_bytes(b"\x89PNG\r\n\x1a\n"
-                     + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
-                     + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 def folder_of_pngs(root, count=20):
