@@ -20,6 +20,16 @@ std::string text_of(const std::exception_ptr& error) {
   }
 }
 
+bool is_cancelled(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const CancelledError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 /// "replica 2", "replicas 0, 2"
 std::string replicas_text(const std::vector<std::uint32_t>& members) {
   return fmt::format("{} {}", members.size() == 1 ? "replica" : "replicas",
@@ -97,7 +107,8 @@ void Team::perform(std::uint32_t member, const std::function<void(std::uint32_t)
 /// report.
 void Team::fail(std::uint32_t member, std::exception_ptr cause) {
   if (first_) {
-    if (cause != first_) members_[member].further = std::move(cause);
+    // That a replica was cancelled follows from the first cause and says nothing more.
+    if (cause != first_ && !is_cancelled(cause)) members_[member].further = std::move(cause);
     return;
   }
   first_ = std::move(cause);

@@ -125,6 +125,18 @@ TEST(TeamTest, WhatFailsAfterTheFirstCauseGoesToTheReport) {
                                     HasSubstr("replica 0: cleaning up failed")));
 }
 
+TEST(TeamTest, ThatAReplicaWasCancelledIsNotReported) {
+  Team team(3, {});
+  Reports reports;
+  EXPECT_THROW(team.run({true, true, true},
+                        [&](std::uint32_t member) {
+                          if (member == 1) throw std::runtime_error("disk on fire");
+                          team.meet(member, "sum", one(), summed);
+                        }),
+               std::runtime_error);
+  EXPECT_EQ(reports.text(), "");
+}
+
 TEST(TeamTest, ATeamThatFailedWorksAgain) {
   Team team(2, {});
   for (int round = 0; round < 50; ++round) {

@@ -18,8 +18,8 @@
 
 #include "base/report.h"
 #include "base/world.h"
+#include "gpu_sums.h"
 #include "heartbeat.h"
-#include "nccl.h"
 
 namespace penstock::train {
 namespace {
@@ -112,6 +112,7 @@ class ProcessGroup::Impl {
     }
     sender_.reset();
     heartbeat_.reset();
+    if (gpus_aborted_) static_cast<void>(gpus_.release());  // its end would wait for the lost rank
     if (gpus_) gpus_->shutdown();
   }
   Impl(const Impl&) = delete;
@@ -153,7 +154,7 @@ class ProcessGroup::Impl {
     }
     guarded("connecting GPUs", [&] {
       gpus_ = connect_nccl(c10::make_intrusive<c10d::PrefixStore>("gpus", store_), world_.rank,
-                           world_.size, device, options_.join_timeout);
+                           world_.size, device);
     });
   }
 
@@ -370,6 +371,7 @@ class ProcessGroup::Impl {
         } catch (...) {
           failure = std::current_exception();
           if (gpus_) gpus_->abort();  // what still waits there holds the GPU
+          gpus_aborted_ = static_cast<bool>(gpus_);
         }
       }
       Lock lock(mutex_);
@@ -387,6 +389,7 @@ class ProcessGroup::Impl {
   c10::intrusive_ptr<Gloo> control_;
   c10::intrusive_ptr<Gloo> sums_;
   c10::intrusive_ptr<c10d::Backend> gpus_;  // null: sums go through the CPU
+  bool gpus_aborted_ = false;               // by the sender
 
   Mutex mutex_;
   Condition changed_;

@@ -168,6 +168,27 @@ class TrainCommandTest(unittest.TestCase):
         self.assertEqual([one["epoch"] for one in logs(log)], list(range(reached + 1)))
         self.assertTrue(all(one["samples"] == 97 for one in logs(log)))
 
+    def test_a_full_disk_costs_checkpoints_and_not_the_run(self):
+        if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
+            self.skipTest("a small file system needs a namespace of its own")
+        saved = self.root / "small"
+        saved.mkdir()
+        def training(epochs: int) -> str:
+            return " ".join([COMMAND, "train", *self.arguments(
+                "--model", "linear", "--epochs", str(epochs), "--resume", str(saved))])
+        # One checkpoint takes 40 KB there.
+        done = subprocess.run(
+            ["unshare", "-rm", "sh", "-ec", f"mount -t tmpfs -o size=64k none {saved}; "
+             f"{training(3)}; mount -o remount,size=1m {saved}; echo LARGER; {training(4)}"],
+            capture_output=True, text=True, timeout=BOUND, env=environment())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("training goes on"), 1, done.stderr)
+        self.assertIn("No space left on device", done.stderr)
+        small, larger = done.stdout.split("LARGER")
+        self.assertIn("epoch 3/3", small)
+        self.assertRegex(larger, "resumed from .*step-0000000007")  # the first one is whole
+        self.assertIn("epoch 4/4", larger)
+
     def test_killed_at_any_moment_it_goes_on_as_if_it_had_not_been(self):
         """Each epoch's loss is a fingerprint of weights and samples: it must be that of a run
         that was never killed, bit for bit, or to rounding on another number of replicas."""
@@ -346,12 +367,10 @@ class TorchrunTest(unittest.TestCase):
                     [COMMAND, "train", *(second[1] if number and word == second[0] else word
                                          for word in arguments)],
                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=own))
-            if ranks == (0, 0):
-                _, errors = processes[1].communicate(timeout=BOUND)
+            _, errors = processes[1].communicate(timeout=BOUND)
+            if ranks == (0, 0):  # either may have come second; the first one waits for a rank 1
                 processes[0].kill()
-                processes[0].communicate()
-            else:
-                errors = "".join(process.communicate(timeout=BOUND)[1] for process in processes)
+            errors += processes[0].communicate(timeout=BOUND)[1]
             self.assertIn(words, errors)
 
 

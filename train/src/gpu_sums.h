@@ -15,10 +15,11 @@ namespace penstock::train {
 /// it is no GPU or this build has no NCCL.
 [[nodiscard]] std::string gpu_identity(const torch::Device& device);
 
-/// Waits until all ranks have come with a GPU each.
+/// Waits until all ranks have come with a GPU each. Has no bound of its own (what NCCL offers for
+/// that fails in its exchanges of parts), so that all must have been there a moment before.
 [[nodiscard]] c10::intrusive_ptr<c10d::Backend> connect_nccl(
     const c10::intrusive_ptr<c10d::Store>& store, std::uint32_t rank, std::uint32_t world,
-    const torch::Device& device, std::chrono::milliseconds timeout);
+    const torch::Device& device);
 
 /// Blocks until the GPU has done it; throws std::runtime_error when that fails or takes longer.
 void wait_for_gpu(c10d::Work& work, std::chrono::milliseconds timeout);
