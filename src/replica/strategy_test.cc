@@ -201,8 +201,7 @@ TEST(StrategyTest, AFailedStepLeavesTheStrategyAndTheFeedUsable) {
             *step);
       },
       ThrowsMessage<std::domain_error>("replica 1 has had enough"));
-  EXPECT_THAT(reports,
-              AllOf(HasSubstr("replica 0 was cancelled"), HasSubstr("replica 2 was cancelled")));
+  EXPECT_EQ(reports, "");  // that the others were cancelled says nothing more
   EXPECT_THROW(Replica::current(), ConfigError);
   EXPECT_EQ(Strategy::current(), nullptr);
   // The same step again, then the rest.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/thread.h"
 #include "gradient_buckets.h"
 #include "heartbeat.h"
 #include "nets.h"
@@ -105,6 +106,7 @@ TEST(HeartbeatTest, BeatsComeThroughAStoreAndAFarewellToo) {
                            return store;
                          }};
   Heartbeat first(0, 2, shared);
+  while (shared.read()[0].empty()) yield_thread();
   {
     Heartbeat second(1, 2, shared);
   }
