@@ -214,12 +214,13 @@ class VectorOp final : public Op {
   /// What is small is copied while the interpreter is held, and given back to it at once; what is
   /// large is copied while others have it.
   void run_block(const Sample& rows, const BlockView& out) const {
-    constexpr std::size_t kSmall = 64 << 10;
     Sample large;
     const ShortTurn turn(cost_);
     with_interpreter([&] {
       const ShortTurn::Measured measured(cost_);
-      Sample made = sample_of(call_rows(fn_.get(), rows));
+      const nb::object result = call_rows(fn_.get(), rows);
+      if (write_plain(result, out)) return;
+      Sample made = sample_of(result);
       std::size_t bytes = 0;
       for (const Tensor& leaf : made.leaves()) bytes += leaf.raw().size();
       if (bytes <= kSmall) {
@@ -233,9 +234,20 @@ class VectorOp final : public Op {
     if (!large.leaves().empty()) write_rows(large, out);
   }
 
+  /// One array as it was declared, which is nearly always, takes the short way.
+  static bool write_plain(nb::handle result, const BlockView& out) {
+    if (out.columns.size() != 1 || out.spec->structure.kind != Structure::Kind::leaf) return false;
+    const FieldSpec& field = out.spec->fields.front();
+    Shape shape = field.shape;
+    shape.insert(shape.begin(), static_cast<std::int64_t>(out.rows));
+    return copy_if_plain(result, field.dtype, shape, kSmall, out.columns.front().data);
+  }
+
   [[nodiscard]] Sample call(const Sample& rows) const {
     return with_interpreter([&] { return sample_of(call_rows(fn_.get(), rows)); });
   }
+
+  static constexpr std::size_t kSmall = 64 << 10;
 
   Held fn_;
   std::string name_;

@@ -20,12 +20,10 @@ class ShortTurn {
   explicit ShortTurn(const Cost& cost) {
     const std::int64_t known = cost.load(std::memory_order_relaxed);
     if (known == 0 || known > kShort) return;
-    const Nanoseconds until = Clock::real().now() + Nanoseconds{2 * kShort};
-    while (taken.load(std::memory_order_relaxed) || taken.exchange(true)) {
-      if (Clock::real().now() > until) return;
-      pause();
+    for (int tries = 0; tries < kTries && !mine_; ++tries) {
+      mine_ = !taken.load(std::memory_order_relaxed) && !taken.exchange(true);
+      if (!mine_) pause();
     }
-    mine_ = true;
   }
   ~ShortTurn() {
     if (mine_) taken.store(false, std::memory_order_release);
@@ -53,6 +51,7 @@ class ShortTurn {
 
  private:
   static constexpr std::int64_t kShort = 15'000;
+  static constexpr int kTries = 200;  // 10 to 30 microseconds
   static inline std::atomic<bool> taken{false};
 
   static void pause() {

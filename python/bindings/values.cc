@@ -136,6 +136,18 @@ Tensor tensor_of_array(nb::handle array) {
 
 }  // namespace
 
+bool copy_if_plain(nb::handle value, Dtype dtype, std::span<const std::int64_t> shape,
+                   std::size_t bytes_max, std::byte* to) {
+  if (Py_TYPE(value.ptr()) != reinterpret_cast<PyTypeObject*>(kept().ndarray.ptr())) return false;
+  const Buffer buffer(value, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT);
+  if (!buffer || static_cast<std::size_t>(buffer->len) > bytes_max || buffer->format == nullptr ||
+      dtype_of_format(buffer->format) != dtype ||
+      !std::equal(shape.begin(), shape.end(), buffer->shape, buffer->shape + buffer->ndim))
+    return false;
+  if (buffer->len > 0) std::memcpy(to, buffer->buf, static_cast<std::size_t>(buffer->len));
+  return true;
+}
+
 void keep_objects() {
   kept_objects = new Kept;
   kept_objects->ndarray = attribute("numpy", "ndarray").release();

@@ -35,6 +35,9 @@ enum class Bytes : std::uint8_t {
 /// Arrays are read in place and kept alive; numbers, lists and other things go through
 /// numpy.asarray. Throws ConfigError for what no tensor holds.
 Tensor tensor_of(nb::handle value);
+/// Copies an array of exactly this dtype and shape; false, and nothing is done, for all else.
+bool copy_if_plain(nb::handle value, Dtype dtype, std::span<const std::int64_t> shape,
+                   std::size_t bytes_max, std::byte* to);
 /// Dicts and tuples become structures; a list is an array.
 Sample sample_of(nb::handle value);
 

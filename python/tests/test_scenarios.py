@@ -204,6 +204,23 @@ def test_a003_brightness_range(tmp_path):
         chain.random_brightness(51)
 
 
+def test_d_corrupt_png(tmp_path):
+    (tmp_path / "a").mkdir()
+    for i in range(20):
+        png(tmp_path / "a" / f"{i:02}.png", np.full((32, 32, 3), i, np.uint8))
+    (tmp_path / "a" / "07.png").write_bytes((tmp_path / "a" / "06.png").read_bytes()[:60])
+    ds = ps.image_folder(tmp_path).map(ps.image.decode().resize(16, 16)).batch(4)
+    with pytest.raises(ps.SampleError, match=r"PNG.*sample 7.*a/07\.png.*op image decode"):
+        list(ps.Loader(ds))
+    for world in (1, 2, 3):
+        loaders = [ps.Loader(ds, world=world, rank=r, on_error="skip") for r in range(world)]
+        shares = [list(loader) for loader in loaders]
+        assert [len(steps) for steps in shares] == [5] * world
+        ids = sorted(int(i) for steps in shares for share in steps for i in share.sample_id)
+        assert ids == [i for i in range(20) if i != 7]
+        assert "07.png" in "".join(str(loader.ledger) for loader in loaders)
+
+
 def test_a003_full_pipeline(tmp_path):
     """PNGs of 100 x 100 to floats of 64 x 64, flipped, brighter or darker, to a trained model."""
     for i in range(23):

@@ -18,6 +18,7 @@ FAULTS = {
     "a002_run_undistributed": "reduce.counts",
     "a003_inner_iterator": "report",
     "a003_brightness_range": "image.range",
+    "a003_full_pipeline": "tail.short",
     "a004_iterator_per_step": "report",
     "a004_slow_map": "run.ahead",
     "a004_prefetch": "run.ahead",
