@@ -113,11 +113,11 @@ stubs: python  ## what the module looks like to type checkers; writes _native.py
 	.venv/bin/python tools/stubs.py
 
 asan: setup  ## all C++ tests under AddressSanitizer and UBSan
-	cmake --preset asan >/dev/null && cmake --build --preset asan -- --quiet
+	cmake --preset asan >/dev/null && cmake --build --preset asan -- --quiet penstock_tests
 	build/asan/tests/penstock_tests --gtest_brief=1
 
 tsan: setup  ## everything with threads under ThreadSanitizer, with injected yields
-	cmake --preset tsan >/dev/null && cmake --build --preset tsan -- --quiet
+	cmake --preset tsan >/dev/null && cmake --build --preset tsan -- --quiet penstock_tests property_driver
 	TSAN_OPTIONS=halt_on_error=1 build/tsan/tests/penstock_tests --gtest_brief=1
 	TSAN_OPTIONS=halt_on_error=1 python3 tests/property/run.py --driver build/tsan/tests/property_driver --cases 150 --seed 7 --jobs 2
 
@@ -154,7 +154,7 @@ fuzz: setup  ## each parser for SECONDS=30
 	    $$(ls -d fuzz/corpus/$$target 2>/dev/null) || exit 1; done
 
 check-limits: setup  ## limits in seconds and megabytes (SLACK=3 in CI)
-	@cmake --preset bench >/dev/null && cmake --build --preset bench -- --quiet
+	@cmake --preset bench >/dev/null && cmake --build --preset bench -- --quiet limits
 	build/bench/bench/limits --slack $(or $(SLACK),$(if $(CI),3,1))
 
 bench: setup  ## ratios to NumPy and to bare threads, medians of 7 interleaved rounds
