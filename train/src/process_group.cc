@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <deque>
 #include <optional>
 #include <set>
@@ -82,6 +83,14 @@ std::string address_towards(const std::string& host, std::uint16_t port) {
   return address;
 }
 
+/// torch writes into sockets whose other end may be gone and counts on an error, as under Python,
+/// which ignores the signal; without that a rank that dies takes the others with it.
+void ignore_broken_pipes() {
+  struct sigaction before{};
+  if (::sigaction(SIGPIPE, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
+    ::signal(SIGPIPE, SIG_IGN);
+}
+
 std::vector<std::uint8_t> bytes_of(const std::string& text) {
   return {text.begin(), text.end()};
 }
@@ -97,6 +106,7 @@ class ProcessGroup::Impl {
  public:
   explicit Impl(const ProcessGroupOptions& options) : options_(options), world_(find_world()) {
     if (world_.size == 1) return;
+    ignore_broken_pipes();
     const Meeting meeting = find_meeting(world_, options);
     join(meeting);
     heartbeat_.emplace(world_.rank, world_.size, beat_store());
