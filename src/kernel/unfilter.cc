@@ -288,7 +288,7 @@ void unfilter_rows(std::uint8_t* first, std::size_t stride, std::size_t count,
     std::size_t taken = 1;
 #ifdef __SSE2__
     // Average and Paeth are slow alone; with two of them among four rows the wave is faster.
-    const auto slow = [&](std::size_t k) { return row[k * stride - 1] >= 3 ? 1 : 0; };
+    const auto slow = [&](std::size_t k) { return first[(y + k) * stride] >= 3 ? 1 : 0; };
     if (pixel_bytes >= 3 && y + kWave <= count && bytes >= kWave * pixel_bytes &&
         slow(0) + slow(1) + slow(2) + slow(3) >= 2) {
       pixel_bytes == 3 ? Wave<3>(row, stride, above, bytes).run()
