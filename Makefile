@@ -33,7 +33,7 @@ setup:
 	@.venv/bin/python -c 'import torch; assert torch.__version__.startswith("$(TORCH_VERSION)")' 2>/dev/null || \
 	  .venv/bin/pip install -q --disable-pip-version-check torch==$(TORCH_VERSION)
 	@touch $@
-TORCH = -DPENSTOCK_TRAIN=ON -DCMAKE_PREFIX_PATH="$$(.venv/bin/python -c 'import torch; print(torch.utils.cmake_prefix_path)')"
+TORCH = -DPENSTOCK_TRAIN=ON -DCMAKE_PREFIX_PATH="$$(.venv/bin/python -W ignore -c 'import torch; print(torch.utils.cmake_prefix_path)')"
 
 demo: setup .venv/torch  ## pictures, uneven and one broken, trained on 4 replicas, killed, resumed, and proved
 	@cmake --preset release $(TORCH) >/dev/null 2>&1 && cmake --build --preset release -- --quiet

@@ -215,7 +215,7 @@ class VectorOp final : public Op {
   /// large is copied while others have it.
   void run_block(const Sample& rows, const BlockView& out) const {
     Sample large;
-    const ShortTurn turn(cost_);
+    std::optional<ShortTurn> turn(std::in_place, cost_);
     with_interpreter([&] {
       const ShortTurn::Measured measured(cost_);
       const nb::object result = call_rows(fn_.get(), rows);
@@ -231,6 +231,7 @@ class VectorOp final : public Op {
         large = std::move(made);
       }
     });
+    turn.reset();
     if (!large.leaves().empty()) write_rows(large, out);
   }
 

@@ -257,12 +257,12 @@ class EpochLoop {
     check_may_run();
     if (ended_) throw nb::stop_iteration();
     const BusyScope busy(*cursor_);
+    cursor_->inside = true;
     // With the interpreter held: what lies ready must not wait until a function lets go of it.
     std::optional<Batch> batch = cursor_->iterator().next_if_ready();
     if (!batch) {
       const Unlocked unlocked;
       const InThisProcess here(box_->debug());
-      cursor_->inside = true;
       batch = cursor_->iterator().next();
     }
     throw_if_interrupted();

@@ -1,4 +1,5 @@
 // tested in train/tests/workers.py
+// with --device cuda, on a machine that has one; without a GPU this file is empty.
 #include "gpu_sums.h"
 
 #ifdef PENSTOCK_NCCL
