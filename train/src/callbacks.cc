@@ -130,8 +130,9 @@ std::string csv_line(const EpochLog& log, bool first) {
   std::string values;
   const Json json = epoch_json(log);
   for (const auto& [name, value] : json.items()) {
-    names += (names.empty() ? "" : ",") + name;
-    values += (values.empty() ? "" : ",") + (value.is_null() ? "nan" : value.dump());
+    const char* const comma = names.empty() ? "" : ",";
+    names += fmt::format("{}{}", comma, name);
+    values += fmt::format("{}{}", comma, value.is_null() ? "nan" : value.dump());
   }
   return (first ? names + '\n' : "") + values + '\n';
 }
