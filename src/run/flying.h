@@ -12,6 +12,11 @@
 
 namespace penstock {
 
+/// A time as the trace has it.
+inline std::uint64_t count_of(Nanoseconds time) {
+  return static_cast<std::uint64_t>(time.count());
+}
+
 /// A step on its way: its shares, and how many of their rows are still missing.
 struct PassRun::Flying {
   std::uint64_t step = 0;

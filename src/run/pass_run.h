@@ -135,6 +135,8 @@ class PassRun final : public Work {
   bool begin_task(Task& task);
   bool choose_task(Task& task) PENSTOCK_REQUIRES(mutex_);
   void end_task(Task& task, std::uint64_t rows);
+  /// True when the consumer is to be told.
+  bool left_task(Task& task, std::uint64_t rows);
   /// For threads that sleep. Not once it is stopped: a thread that was abandoned then comes back
   /// when the pool may be gone.
   void wake_if_starved() PENSTOCK_REQUIRES(mutex_);

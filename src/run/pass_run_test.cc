@@ -3,14 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 
+#include "op/op.h"
 #include "order/cut.h"
 
 namespace penstock {
 namespace {
 
 struct Fixture {
-  explicit Fixture(const Dataset& dataset, unsigned threads)
+  explicit Fixture(const Dataset& dataset, unsigned threads, Clock* clock = nullptr)
       : plan(std::make_shared<PlanData>(dataset, PlanOptions{}, 0)),
         layout(std::make_shared<BatchLayout>(plan->program.spec, 16)),
         ring(std::make_shared<BatchRing>(Allocator::heap(), 1 << 20)),
@@ -18,6 +20,7 @@ struct Fixture {
     RunSettings settings;
     settings.threads = threads;
     settings.mold.rows_max = 16;
+    settings.clock = clock;
     run = std::make_shared<PassRun>(plan, Mold{layout, ring}, RunStart{0, 0, plan->geometry, {}},
                                     settings);
     PassRun::start(run, *pool);
@@ -38,6 +41,39 @@ TEST(PassRunTest, StepsComeInOrderForAnyNumberOfThreads) {
     while (const auto batches = fixture.run->next()) EXPECT_EQ(batches->front().step(), step++);
     EXPECT_EQ(step, 63U);
     EXPECT_EQ(fixture.run->delivered(), 63U);
+  }
+}
+
+/// Takes its time for each row, on a clock of the test's.
+class SlowOp final : public Op {
+ public:
+  SlowOp(VirtualClock& clock, Nanoseconds row) : clock_(clock), row_(row) {}
+  [[nodiscard]] std::string word() const override { return "slow"; }
+  [[nodiscard]] std::string describe() const override { return "slow"; }
+  [[nodiscard]] ElementSpec output(const ElementSpec& in) const override { return in; }
+  Result<void> run(const BlockView& in, const BlockView& out, const OpContext&) const override {
+    std::memcpy(out.columns[0].data, in.columns[0].data, in.rows * in.columns[0].row_bytes);
+    clock_.advance(row_ * in.rows);
+    ++calls;
+    return {};
+  }
+  mutable std::atomic<std::uint64_t> calls{0};
+
+ private:
+  VirtualClock& clock_;
+  Nanoseconds row_;
+};
+
+// Every piece of a step is a call of each function in it, which may be dear to enter.
+TEST(PassRunTest, StepsThatFitIntoATaskAreNotSplit) {
+  for (const int rows_of_a_task : {16, 17, 25, 31, 32, 53, 100, 1000}) {
+    VirtualClock clock;
+    const auto op = std::make_shared<SlowOp>(clock, Nanoseconds(100'000 / rows_of_a_task));
+    Fixture fixture(Dataset::range(1600).map(OpCall(op)).batch(16), 1, &clock);
+    while (fixture.run->next()) {
+    }
+    // The first step is split while its cost is not known: a quarter, then the rest.
+    EXPECT_EQ(op->calls, 100U + 1U) << rows_of_a_task;
   }
 }
 
