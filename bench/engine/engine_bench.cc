@@ -39,13 +39,14 @@ Measured steps(unsigned threads) {
   return result;
 }
 
-Measured rows(unsigned threads) {
+Measured rows(unsigned threads, int epochs) {
   constexpr std::int64_t kRows = 1'000'000;
   std::vector<float> values(kRows * 128);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 977);
   const auto tensor = ps::Tensor::of(std::span<const float>(values), {kRows, 128});
   values = {};
-  return measure(ps::Dataset::from_tensor_slices(tensor).shuffle({.seed = 1}).batch(1024), threads);
+  return measure(ps::Dataset::from_tensor_slices(tensor).shuffle({.seed = 1}).batch(1024), threads,
+                 epochs);
 }
 
 constexpr std::uint64_t kSpins = 40'000;
@@ -94,7 +95,8 @@ int main(int argc, char** argv) {
   const bench::Workloads workloads{{"tiny", tiny},
                                    {"tiny4096", tiny_in_large_batches},
                                    {"steps", steps},
-                                   {"rows", rows},
+                                   {"rows", [](unsigned threads) { return rows(threads, 1); }},
+                                   {"rows20", [](unsigned threads) { return rows(threads, 20); }},
                                    {"overhead", overhead},
                                    {"bare", bare_spins},
                                    {"permutation", permutation}};

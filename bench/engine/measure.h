@@ -1,6 +1,6 @@
 #pragma once
-// One epoch of a dataset, timed from its first batch to its last, and programs that time one of
-// several.
+// Epochs of a dataset, mostly one, timed from the first batch to the last, and programs that time
+// one of several.
 
 #include <fmt/core.h>
 #include <penstock/penstock.h>
@@ -41,7 +41,8 @@ inline double touch(const ps::Batch& batch) {
   return sum;
 }
 
-inline Measured measure(const ps::Dataset& dataset, const ps::LoaderOptions& options) {
+inline Measured measure(const ps::Dataset& dataset, const ps::LoaderOptions& options,
+                        int epochs = 1) {
   const auto start = Clock::now();
   ps::Loader loader(dataset, options);
   Measured result;
@@ -50,18 +51,20 @@ inline Measured measure(const ps::Dataset& dataset, const ps::LoaderOptions& opt
   const auto first = Clock::now();
   const double cpu = cpu_now();
   result.first_batch = Seconds(first - start).count();
-  while (const auto batches = loader.next_step()) {
-    for (const ps::Batch& batch : *batches) {
-      result.check += touch(batch);
-      result.items += batch.rows();
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    while (const auto batches = loader.next_step()) {
+      for (const ps::Batch& batch : *batches) {
+        result.check += touch(batch);
+        result.items += batch.rows();
+      }
     }
   }
   result.seconds = Seconds(Clock::now() - first).count();
   result.cpu_seconds = cpu_now() - cpu;
   return result;
 }
-inline Measured measure(const ps::Dataset& dataset, unsigned threads) {
-  return measure(dataset, ps::LoaderOptions{.threads = threads});
+inline Measured measure(const ps::Dataset& dataset, unsigned threads, int epochs = 1) {
+  return measure(dataset, ps::LoaderOptions{.threads = threads}, epochs);
 }
 
 inline void spin(std::chrono::microseconds duration) {

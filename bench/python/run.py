@@ -75,7 +75,7 @@ def measurements(bench, data):
         "W4 holds: two workers": lambda name: w4_rate("holds", name),
         "W4 releases: two plain loops": lambda name: two_loops("releases", name),
         "W4 releases: two threads": lambda name: w4_rate("releases", name),
-        "rows: C++": cpp("rows", 2), "rows: Python": python("rows", 2),
+        "rows: C++": cpp("rows20", 2), "rows: Python": python("rows20", 2),
         "W3 at batch 4096: C++": cpp("tiny4096", 2),
         "W3 at batch 4096: Python": python("tiny4096", 2),
         "W3 at batch 256: C++": cpp("tiny", 2), "W3 at batch 256: Python": python("tiny", 2),

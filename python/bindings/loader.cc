@@ -17,6 +17,7 @@
 #include "batches.h"
 #include "feed/one_batch.h"
 #include "loaders.h"
+#include "short_turn.h"
 #include "tails.h"
 #include "trace/trace.h"
 #include "values.h"
@@ -264,6 +265,7 @@ class EpochLoop {
       const Unlocked unlocked;
       const InThisProcess here(box_->debug());
       batch = cursor_->iterator().next();
+      ShortTurn::let_pass();
     }
     throw_if_interrupted();
     if (!batch) {

@@ -6,13 +6,14 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 namespace penstock::python {
 
 /// A call of a few microseconds costs less than handing the interpreter from thread to thread, and
 /// NumPy hands it over in the middle of every operation. So threads with such calls take turns: a
-/// thread that finds another one at it spins for a moment. Only a moment, and then it goes ahead:
-/// this is about speed, never about who may.
+/// thread that finds another one at it lets others run for a moment. Only a moment, and then it
+/// goes ahead: this is about speed, never about who may.
 class ShortTurn {
  public:
   using Cost = std::atomic<std::int64_t>;  // of a call, in nanoseconds; 0: not known
@@ -22,7 +23,7 @@ class ShortTurn {
     if (known == 0 || known > kShort) return;
     for (int tries = 0; tries < kTries && !mine_; ++tries) {
       mine_ = !taken.load(std::memory_order_relaxed) && !taken.exchange(true);
-      if (!mine_) pause();
+      if (!mine_) yield_thread();
     }
   }
   ~ShortTurn() {
@@ -30,6 +31,13 @@ class ShortTurn {
   }
   ShortTurn(const ShortTurn&) = delete;
   ShortTurn& operator=(const ShortTurn&) = delete;
+
+  /// For who is about to take the interpreter for something else: lets the short call that has it
+  /// come to its end.
+  static void let_pass() {
+    for (int tries = 0; tries < kTries && taken.load(std::memory_order_relaxed); ++tries)
+      yield_thread();
+  }
 
   /// Lives as long as the call. The shortest one of late counts: others may have lost the
   /// interpreter in the middle.
@@ -51,16 +59,8 @@ class ShortTurn {
 
  private:
   static constexpr std::int64_t kShort = 15'000;
-  static constexpr int kTries = 200;  // 10 to 30 microseconds
+  static constexpr int kTries = 50;  // some 20 microseconds where nobody else wants the core
   static inline std::atomic<bool> taken{false};
-
-  static void pause() {
-#if defined(__x86_64__)
-    for (int i = 0; i < 8; ++i) __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-  }
 
   bool mine_ = false;
 };
