@@ -189,7 +189,7 @@ tidy: setup  ## lint, and clang-tidy over everything
 	tools/lint.sh full
 
 format: setup
-	clang-format-19 -i $$(git ls-files '*.cc' '*.h')
+	clang-format-19 -i $$(git ls-files -co --exclude-standard '*.cc' '*.h')
 
 docs: build train  ## every code block of README and docs, executed
 	python3 tools/doc_blocks.py --build build/dev

@@ -60,6 +60,10 @@ SharedMemory::~SharedMemory() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
+Preface& SharedMemory::preface() const {
+  return *reinterpret_cast<Preface*>(data_);
+}
+
 void SharedMemory::map(std::size_t bytes) {
   void* const moved = data_ == nullptr
                           ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0)
@@ -241,7 +245,7 @@ bool send_message(int socket, const Message& message) {
 }
 
 bool send_descriptors(int socket, const int* descriptors, std::size_t count) {
-  constexpr std::size_t kMax = 4;
+  constexpr std::size_t kMax = 5;
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMax * sizeof(int))> control{};
   char byte = 0;
   iovec data{&byte, 1};

@@ -13,6 +13,8 @@
 
 namespace penstock::python {
 
+struct Preface;
+
 /// Memory shared by descriptor (memfd), mapped whole; it grows and never shrinks, so that a look at
 /// what was announced cannot fault. One end writes it at a time.
 class SharedMemory {
@@ -28,6 +30,7 @@ class SharedMemory {
   [[nodiscard]] int descriptor() const { return descriptor_; }
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  [[nodiscard]] Preface& preface() const;
   /// At least so many bytes; `data` may move. Throws ResourceError when there are none left.
   void reserve(std::size_t bytes);
   /// Sees what the other end has added; throws InternalError when that is less than `bytes`.
@@ -41,9 +44,13 @@ class SharedMemory {
   std::size_t bytes_ = 0;
 };
 
-/// Both memories begin with this; what a worker is at must be readable after it has died.
+/// All memories begin with this.
 struct Preface {
-  std::atomic<std::uint64_t> row;  // of the request: the one being worked on
+  /// Results: which row of the request is being worked on, to be read after a death.
+  std::atomic<std::uint64_t> row;
+  /// Inputs: the number of the request that lies there, until the worker begins with it or whoever
+  /// sent it takes it back, whichever comes first.
+  std::atomic<std::uint64_t> waiting;
 };
 inline constexpr std::size_t kPrefaceBytes = 64;
 
@@ -99,6 +106,7 @@ struct Message {
   Word word = Word::ready;
   std::uint32_t random = 0;   // a request: keys of generators come with the samples
   std::uint64_t number = 0;   // of the request, counted by whoever asks
+  std::uint64_t slot = 0;     // 0 or 1: which memories it lies in and its results go to
   std::uint64_t rows = 0;     // asked for, or made
   std::uint64_t bytes = 0;    // of the memory in use
   std::uint64_t took_ns = 0;  // in the function

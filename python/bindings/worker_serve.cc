@@ -62,6 +62,7 @@ class Request {
   Message answer() {
     Message reply;
     reply.number = asked_.number;
+    reply.slot = asked_.slot;
     reply.word = Word::made;
     try {
       make(reply);
@@ -85,7 +86,7 @@ class Request {
   void make(Message& reply) {
     if (asked_.word == Word::samples) {
       for (; reply.rows < asked_.rows; ++reply.rows) {
-        reinterpret_cast<Preface*>(results_.data())->row.store(reply.rows);
+        results_.preface().row.store(reply.rows);
         GeneratorKey key;
         if (asked_.random != 0) {
           const std::uint64_t low = from_.number();
@@ -128,11 +129,10 @@ class Request {
 };
 
 /// Answers until the socket is closed.
-void serve(int socket, const std::array<int, 3>& memories, nb::handle fn, bool keyed, bool random,
+void serve(int socket, const std::array<int, 4>& memories, nb::handle fn, bool keyed, bool random,
            const std::string& title) {
-  SharedMemory inputs(memories[0]);
-  SharedMemory even(memories[1]);
-  SharedMemory odd(memories[2]);
+  std::array inputs{SharedMemory(memories[0]), SharedMemory(memories[1])};
+  std::array results{SharedMemory(memories[2]), SharedMemory(memories[3])};
   bool noticed = false;
   Calls calls{SampleCall(fn, {keyed, random, title}), hold(fn)};
   calls.one.when_noticed([&] { noticed = true; });
@@ -145,9 +145,11 @@ void serve(int socket, const std::array<int, 3>& memories, nb::handle fn, bool k
       while (got == Received::nothing) got = receive_message(socket, asked, -1);
     }
     if (got == Received::gone) return;
-    inputs.look_again(asked.bytes);
-    SharedMemory& results = asked.number % 2 == 0 ? even : odd;
-    Message reply = Request(calls, asked, inputs, results).answer();
+    SharedMemory& in = inputs[asked.slot % 2];
+    std::uint64_t number = asked.number;
+    if (!in.preface().waiting.compare_exchange_strong(number, 0)) continue;  // it was taken back
+    in.look_again(asked.bytes);
+    Message reply = Request(calls, asked, in, results[asked.slot % 2]).answer();
     reply.noticed = noticed ? 1 : 0;
     give_back_held();
     if (!send_message(socket, reply)) return;

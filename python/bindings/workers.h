@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -65,6 +66,7 @@ class Team {
   void rest();
   /// Ends all processes of all teams, for good: the interpreter ends.
   static void end_all();
+  static bool ended_for_good();
   /// Process ids, for tests and reports.
   [[nodiscard]] std::vector<int> process_ids() const;
 
@@ -72,14 +74,33 @@ class Team {
   using Worker = WorkerProcess;
   struct Flight;
   class Round;
+  /// A place for one request: the worker is idle, or this one follows that which it is at.
+  struct Seat {
+    Worker* worker = nullptr;
+    bool queued = false;
+    std::uint64_t number = 0;  // of a queued request
+    std::uint64_t slot = 0;
+  };
 
   void start() PENSTOCK_REQUIRES(mutex_);
-  void spawn(Worker& worker);
   void end();
-  Worker* acquire(std::uint64_t ticket, bool wait);
-  [[nodiscard]] bool is_first(std::uint64_t ticket) const;
-  void wants_no_more(std::uint64_t ticket);
+  // By the owner of the worker
+  void spawn(Worker& worker);
+  void end_process(Worker& worker, bool kindly);
   void release(Worker& worker);
+
+  /// Tickets say who came first: steps are worked on oldest first.
+  std::uint64_t enter(int bell);
+  void leave(std::uint64_t ticket);
+  void wants_more(std::uint64_t ticket);
+  void wants_no_more(std::uint64_t ticket);
+  /// A seat for whoever wants one longest.
+  std::optional<Seat> acquire(std::uint64_t ticket);
+  /// True when the heir's request was taken back, which the worker has not begun; with the mutex.
+  static bool take_back(Worker& worker, std::uint64_t number);
+  void ring(std::uint64_t ticket) PENSTOCK_REQUIRES(mutex_);
+  /// Tells those who can make use of a change: who wants a seat longest, or who has a worse one.
+  void tell_next() PENSTOCK_REQUIRES(mutex_);
 
   const TeamSetup setup_;
   std::atomic<bool> stopping_{false};
@@ -93,9 +114,9 @@ class Team {
   std::vector<std::unique_ptr<Worker>> all_ PENSTOCK_GUARDED_BY(mutex_);
   std::vector<Worker*> idle_ PENSTOCK_GUARDED_BY(mutex_);
   unsigned leases_ PENSTOCK_GUARDED_BY(mutex_) = 0;
-  unsigned calls_ PENSTOCK_GUARDED_BY(mutex_) = 0;
-  std::uint64_t next_ticket_ PENSTOCK_GUARDED_BY(mutex_) = 0;
-  std::set<std::uint64_t> wanting_ PENSTOCK_GUARDED_BY(mutex_);  // tickets; the oldest comes first
+  std::uint64_t last_ticket_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  std::map<std::uint64_t, int> bells_ PENSTOCK_GUARDED_BY(mutex_);  // of all rounds, by ticket
+  std::set<std::uint64_t> wanting_ PENSTOCK_GUARDED_BY(mutex_);     // a seat; tickets
 };
 
 /// Keeps the processes of all functions of a dataset until it is destroyed.

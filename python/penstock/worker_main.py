@@ -30,8 +30,8 @@ def main() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     parent = socket.socket(fileno=SOCKET)
     parent.set_inheritable(False)
-    _, descriptors, _, _ = socket.recv_fds(parent, 1, 4)
-    if len(descriptors) != 4:
+    _, descriptors, _, _ = socket.recv_fds(parent, 1, 5)
+    if len(descriptors) != 5:
         return  # the parent is gone
     parent_id = os.getppid()
     setup_descriptor, *memories = descriptors
@@ -44,7 +44,7 @@ def main() -> None:
     try:
         function = pickle.loads(setup["function"])
     except BaseException as error:
-        _native.cannot_serve(SOCKET, memories[1], f"{type(error).__name__}: {error}")
+        _native.cannot_serve(SOCKET, memories[2], f"{type(error).__name__}: {error}")
         return
     del setup["function"]
     _native.serve(SOCKET, memories, function, setup["keyed"], setup["random"], setup["title"])

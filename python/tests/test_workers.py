@@ -527,6 +527,34 @@ def test_who_waits_for_workers_leaves_the_interpreter_to_others(tmp_path):
     assert seen.is_set()
 
 
+def test_a_worker_has_its_next_block_before_it_is_done():
+    def wait_for_the_next(x):
+        import select
+
+        from penstock.worker_main import SOCKET
+        if 5 <= x < 30 and not select.select([SOCKET], [], [], 60)[0]:
+            raise TimeoutError("no request has come while this one was worked on")
+        return x
+
+    dataset = ps.range(60).map(wait_for_the_next, workers=1).batch(1)
+    assert rows_of(ps.Loader(dataset, threads=2)) == list(range(60))
+
+
+def test_a_block_behind_a_slow_one_goes_to_a_worker_that_is_idle(tmp_path):
+    def wait_for_a_later_one(x):
+        if x == 35:
+            (tmp_path / "later").touch()
+        began = time.monotonic()
+        while x == 20 and not (tmp_path / "later").exists():
+            if time.monotonic() - began > 60:
+                raise TimeoutError("samples wait behind the slow one though a worker is idle")
+        return x
+
+    dataset = ps.range(80).map(wait_for_a_later_one, workers=2).batch(4)
+    loader = ps.Loader(dataset.prefetch(16), threads=2)
+    assert rows_of(loader) == list(range(80))
+
+
 def test_large_and_growing_results():
     sizes = [1, 10, 1000, 10 ** 6, 3 * 10 ** 6, 5]
     dataset = ps.range(6).map(lambda x: bytes(sizes[int(x)]), workers=1).batch(1)
