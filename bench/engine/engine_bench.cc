@@ -39,14 +39,40 @@ Measured steps(unsigned threads) {
   return result;
 }
 
-Measured rows(unsigned threads, int epochs) {
+/// The same numbers as parts of a whole that is shuffled: neighbours come from different parts.
+Measured tiny_repeated(unsigned threads) {
+  return measure(ps::Dataset::range(250'000)
+                     .map([](std::int64_t x) { return x * 2 + 1; })
+                     .repeat(20)
+                     .shuffle({.seed = 1})
+                     .batch(256),
+                 threads);
+}
+
+Measured tiny_concatenated(unsigned threads) {
+  const auto twice = [](std::int64_t x) { return x * 2 + 1; };
+  return measure(ps::Dataset::range(2'500'000)
+                     .map(twice)
+                     .concatenate(ps::Dataset::range(2'500'000).map(twice))
+                     .shuffle({.seed = 1})
+                     .batch(256),
+                 threads);
+}
+
+ps::Dataset million_rows() {
   constexpr std::int64_t kRows = 1'000'000;
   std::vector<float> values(kRows * 128);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 977);
   const auto tensor = ps::Tensor::of(std::span<const float>(values), {kRows, 128});
-  values = {};
-  return measure(ps::Dataset::from_tensor_slices(tensor).shuffle({.seed = 1}).batch(1024), threads,
-                 epochs);
+  return ps::Dataset::from_tensor_slices(tensor);
+}
+
+Measured rows(unsigned threads, int epochs) {
+  return measure(million_rows().shuffle({.seed = 1}).batch(1024), threads, epochs);
+}
+
+Measured rows_repeated(unsigned threads) {
+  return measure(million_rows().repeat(20).shuffle({.seed = 1}).batch(1024), threads);
 }
 
 constexpr std::uint64_t kSpins = 40'000;
@@ -94,9 +120,12 @@ Measured permutation(unsigned) {
 int main(int argc, char** argv) {
   const bench::Workloads workloads{{"tiny", tiny},
                                    {"tiny4096", tiny_in_large_batches},
+                                   {"tiny-repeated", tiny_repeated},
+                                   {"tiny-concatenated", tiny_concatenated},
                                    {"steps", steps},
                                    {"rows", [](unsigned threads) { return rows(threads, 1); }},
                                    {"rows20", [](unsigned threads) { return rows(threads, 20); }},
+                                   {"rows-repeated", rows_repeated},
                                    {"overhead", overhead},
                                    {"bare", bare_spins},
                                    {"permutation", permutation}};

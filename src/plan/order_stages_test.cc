@@ -233,6 +233,49 @@ TEST(UnbatchStageTest, RowsAreThoseOfTheStepsOneAfterTheOther) {
   EXPECT_EQ(stage->ids().key(202), (SampleKey{200, 2}));
 }
 
+// What is below is entered for each round or side, not for each row; a function may be dear to
+// enter.
+TEST(OrderStagesTest, RowsThatAreMixedGoTogether) {
+  std::vector<Asked> asked;
+  std::vector<Asked> right;
+  const StagePtr repeated = shuffle_stage(repeat_stage(tagged(0, &asked), 12, 20), 240, {});
+  const Got got = ask(*repeated, {}, up_to(240));
+  EXPECT_EQ(asked.size(), 20U);
+  Numbers rounds;
+  for (const Asked& each : asked) rounds.push_back(each.round);
+  std::ranges::sort(rounds);
+  EXPECT_EQ(rounds, up_to(20));
+  asked.clear();
+  const StagePtr both = shuffle_stage(concatenate_stage(tagged(0, &asked), 10, tagged(100, &right),
+                                                        ElementSpec::single(Dtype::u64)),
+                                      20, {});
+  ask(*both, {}, up_to(20));
+  EXPECT_EQ(asked.size() + right.size(), 2U);
+}
+
+TEST(OrderStagesTest, InOrderEachRunGoesStraightToItsPlace) {
+  std::vector<Asked> asked;
+  ask(*repeat_stage(tagged(0, &asked), 12, 20), {}, up_to(240));
+  EXPECT_EQ(asked.size(), 20U);
+  for (std::uint64_t i = 0; i < 20; ++i) EXPECT_EQ(asked[i], (Asked{0, i, up_to(12)}));
+}
+
+TEST(OrderStagesTest, OfMixedRowsTheFirstFailureIsTold) {
+  Scratch scratch;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const StagePtr mixed = shuffle_stage(repeat_stage(tagged(0), 20, 5), 100, {.seed = seed});
+    const ScratchBlock block(mixed->spec(), 100, scratch);
+    const auto done = mixed->produce({{}, up_to(100)}, block.view(), scratch);
+    std::size_t first = 0;
+    while (Permutation(100, {seed, 0, 0})(first) % 20 != 13) ++first;
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.failure().row, first);
+    for (std::uint64_t row = 0; row < first; ++row)
+      EXPECT_EQ(read_row(block.view(), row).tensor().item<std::uint64_t>(),
+                Permutation(100, {seed, 0, 0})(row) % 20);
+  }
+}
+
 // However a block is cut, the rows are the same.
 TEST(OrderStagesTest, ABlockIsTheSameAsItsRowsAskedOneByOne) {
   const auto make = [] {

@@ -83,6 +83,34 @@ void copy_rows(const BlockView& from, std::size_t from_row, const BlockView& to,
                 rows * sizeof(std::uint64_t));
 }
 
+namespace {
+
+template <typename Value>
+void scatter(const Value* from, Value* to, std::span<const std::uint32_t> places) {
+  for (std::size_t i = 0; i < places.size(); ++i) to[places[i]] = from[i];
+}
+
+}  // namespace
+
+void scatter_rows(const BlockView& from, const BlockView& to,
+                  std::span<const std::uint32_t> places) {
+  for (std::size_t c = 0; c < from.columns.size(); ++c) {
+    const Column& source = from.columns[c];
+    const Column& target = to.columns[c];
+    const std::size_t bytes = source.row_bytes;
+    if (bytes == sizeof(std::uint64_t)) {
+      scatter(reinterpret_cast<const std::uint64_t*>(source.data),
+              reinterpret_cast<std::uint64_t*>(target.data), places);
+    } else if (bytes > 0) {
+      for (std::size_t i = 0; i < places.size(); ++i)
+        std::memcpy(target.data + places[i] * bytes, source.data + i * bytes, bytes);
+    }
+  }
+  scatter(from.identity.sample_id, to.identity.sample_id, places);
+  if (to.identity.occurrence != nullptr)
+    scatter(from.identity.occurrence, to.identity.occurrence, places);
+}
+
 BlockView cut_rows(const BlockView& block, std::size_t first, std::size_t rows, Scratch& scratch) {
   if (first == 0 && rows == block.rows) return block;
   Column* const columns = scratch.array<Column>(block.columns.size());

@@ -1,7 +1,9 @@
 #pragma once
 // Moving rows between blocks and samples.
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,9 @@ Sample read_row(const BlockView& block, std::size_t row);
 /// Copies rows and their identity. Both blocks have the same spec.
 void copy_rows(const BlockView& from, std::size_t from_row, const BlockView& to, std::size_t to_row,
                std::size_t rows);
+/// Copies row i, of dense columns, and its identity to row places[i].
+void scatter_rows(const BlockView& from, const BlockView& to,
+                  std::span<const std::uint32_t> places);
 /// Rows [first, first + rows) of `block`; the columns live in `scratch`.
 BlockView cut_rows(const BlockView& block, std::size_t first, std::size_t rows, Scratch& scratch);
 
