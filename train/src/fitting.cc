@@ -13,10 +13,6 @@
 namespace penstock::train {
 namespace {
 
-double seconds_since(std::chrono::steady_clock::time_point then) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
-}
-
 /// A wait for input ends when the run is interrupted; the step can be asked for again.
 LoaderOptions interruptible(LoaderOptions options, const std::atomic<int>* interrupt) {
   if (interrupt == nullptr) return options;

@@ -1,4 +1,5 @@
 #pragma once
+// What losses and metrics share.
 
 #include <penstock/train/tensors.h>
 
@@ -19,5 +20,10 @@ class LabelError : public std::out_of_range {
 /// LabelError for the first label out of range.
 torch::Tensor class_labels(const char* word, const torch::Tensor& output,
                            const torch::Tensor& target);
+
+/// The mean over everything but the rows.
+inline torch::Tensor row_means(const torch::Tensor& values) {
+  return values.dim() <= 1 ? values : values.flatten(1).mean(1);
+}
 
 }  // namespace penstock::train

@@ -9,11 +9,6 @@ namespace penstock::train {
 namespace F = torch::nn::functional;
 namespace {
 
-/// The mean over everything but the rows.
-torch::Tensor row_means(const torch::Tensor& values) {
-  return values.dim() <= 1 ? values : values.flatten(1).mean(1);
-}
-
 void expect_same_shape(const char* name, const torch::Tensor& output, const torch::Tensor& target) {
   if (output.sizes() == target.sizes()) return;
   throw ConfigError(fmt::format("{}: the model gives {}, the target is {}", name,

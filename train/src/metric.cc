@@ -5,12 +5,10 @@
 #include <penstock/error.h>
 #include <penstock/train/tensors.h>
 
+#include "labels.h"
+
 namespace penstock::train {
 namespace {
-
-torch::Tensor row_means(const torch::Tensor& values) {
-  return values.dim() <= 1 ? values : values.flatten(1).mean(1);
-}
 
 /// The class of each row by its scores, and the true one.
 std::pair<torch::Tensor, torch::Tensor> classes(const torch::Tensor& output,

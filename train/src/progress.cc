@@ -6,12 +6,6 @@
 namespace penstock::train {
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
-
-double seconds_since(SteadyClock::time_point then) {
-  return std::chrono::duration<double>(SteadyClock::now() - then).count();
-}
-
 std::string scores_text(const Scores& scores, const char* prefix = "") {
   std::string text = fmt::format("{}loss {:.4f}", prefix, scores.loss);
   for (const auto& [name, value] : scores.metrics)
@@ -72,14 +66,14 @@ void Progress::begin_epoch(std::uint64_t epoch, std::uint64_t epochs,
   steps_ = steps;
   first_step_ = done;
   name_ = fmt::format("epoch {}/{}", epoch + 1, epochs);
-  began_ = shown_ = SteadyClock::now();
+  began_ = shown_ = std::chrono::steady_clock::now();
 }
 
 void Progress::step(std::uint64_t done, const Scores& so_far, double input_wait) {
   if (show_ != Show::bar) return;
   // Often enough for the eye.
   if (seconds_since(shown_) < 0.1 && !(steps_ && done == *steps_)) return;
-  shown_ = SteadyClock::now();
+  shown_ = std::chrono::steady_clock::now();
   const double seconds = std::max(1e-9, seconds_since(began_));
   const auto steps = static_cast<double>(std::max<std::uint64_t>(1, done - first_step_));
   const double per_step = static_cast<double>(so_far.samples) / static_cast<double>(done);

@@ -10,6 +10,10 @@
 
 namespace penstock::train {
 
+inline double seconds_since(std::chrono::steady_clock::time_point then) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
+}
+
 class Progress {
  public:
   explicit Progress(Show show, std::FILE* out = stdout);
