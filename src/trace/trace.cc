@@ -1,5 +1,7 @@
 #include "trace/trace.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -30,9 +32,11 @@ struct Ring {
 std::atomic<std::uint64_t> next_sequence{1};
 std::atomic<std::uint32_t> next_run{1};
 
-/// All rings ever made; those of ended threads wait for new ones.
+/// All rings ever made; those of ended threads wait for new ones. A fork waits until nobody changes
+/// the lists: the child's own thread gives its ring back when it ends, as any other does.
 class Rings {
  public:
+  Rings();
   std::shared_ptr<Ring> borrow() {
     Lock lock(mutex_);
     if (!free_.empty()) {
@@ -52,15 +56,25 @@ class Rings {
     return all_;
   }
 
+  void stop_changing() PENSTOCK_ANNOTATE(no_thread_safety_analysis) { mutex_.lock(); }
+  void go_on() PENSTOCK_ANNOTATE(no_thread_safety_analysis) { mutex_.unlock(); }
+
  private:
   Mutex mutex_;
   std::vector<std::shared_ptr<Ring>> all_ PENSTOCK_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Ring>> free_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
+// Made before there are threads, since a fork may come while they start, and never destroyed:
+// threads may end after static objects do.
+Rings* const made_rings = new Rings;
+
 Rings& rings() {
-  static auto* const rings = new Rings;  // Threads may end after static objects do.
-  return *rings;
+  return *made_rings;
+}
+
+Rings::Rings() {
+  pthread_atfork([] { rings().stop_changing(); }, [] { rings().go_on(); }, [] { rings().go_on(); });
 }
 
 struct Borrowed {

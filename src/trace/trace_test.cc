@@ -2,8 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <set>
 #include <vector>
@@ -91,6 +95,41 @@ TEST(TraceTest, AReaderNeverSeesHalfAnEvent) {
       const std::set<std::uint64_t> words{event.rows, event.step, event.start, event.end};
       ASSERT_EQ(words.size(), 1U);
     }
+}
+
+/// False when it has not ended after a time that is more than generous.
+bool ends(pid_t child) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (waitpid(child, nullptr, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() > until) {
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
+      return false;
+    }
+    yield_thread();
+  }
+  return true;
+}
+
+// A child that ends gives its ring back; who held the lock when it was forked is not there.
+TEST(TraceTest, AForkedChildFindsNoLockHeld) {
+  std::atomic<bool> stop{false};
+  std::vector<Thread> busy;
+  for (int i = 0; i < 4; ++i)
+    busy.emplace_back("busy", [&stop] {
+      while (!stop) in_thread([] { record({}); });
+    });
+  bool good = true;
+  for (int i = 0; good && i < 300; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      static_cast<void>(events_of(0));
+      _exit(0);
+    }
+    good = child > 0 && ends(child);
+    EXPECT_TRUE(good) << "fork " << i;
+  }
+  stop = true;
 }
 
 }  // namespace
