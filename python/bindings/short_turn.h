@@ -21,10 +21,10 @@ class ShortTurn {
   explicit ShortTurn(const Cost& cost) {
     const std::int64_t known = cost.load(std::memory_order_relaxed);
     if (known == 0 || known > kShort) return;
-    for (int tries = 0; tries < kTries && !mine_; ++tries) {
+    wait_until([this] {
       mine_ = !taken.load(std::memory_order_relaxed) && !taken.exchange(true);
-      if (!mine_) yield_thread();
-    }
+      return mine_;
+    });
   }
   ~ShortTurn() {
     if (mine_) taken.store(false, std::memory_order_release);
@@ -35,8 +35,7 @@ class ShortTurn {
   /// For who is about to take the interpreter for something else: lets the short call that has it
   /// come to its end.
   static void let_pass() {
-    for (int tries = 0; tries < kTries && taken.load(std::memory_order_relaxed); ++tries)
-      yield_thread();
+    wait_until([] { return !taken.load(std::memory_order_relaxed); });
   }
 
   /// Lives as long as the call. The shortest one of late counts: others may have lost the
@@ -59,8 +58,17 @@ class ShortTurn {
 
  private:
   static constexpr std::int64_t kShort = 15'000;
-  static constexpr int kTries = 50;  // some 20 microseconds where nobody else wants the core
+  static constexpr Nanoseconds kMoment = std::chrono::microseconds(20);
   static inline std::atomic<bool> taken{false};
+
+  template <typename Condition>
+  static void wait_until(Condition condition) {
+    if (condition()) return;
+    const Nanoseconds end = Clock::real().now() + kMoment;
+    do {
+      yield_thread();
+    } while (!condition() && Clock::real().now() < end);
+  }
 
   bool mine_ = false;
 };

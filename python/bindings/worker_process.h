@@ -33,6 +33,7 @@ struct WorkerProcess {
   unsigned owes = 0;             // answers that nobody wants any more, and that come first
   Nanoseconds owes_since{0};     // the last of them
   std::uint64_t number = 0;      // of the last request
+  std::uint64_t heard = 0;       // of the last one that was answered
   std::uint64_t generation = 0;  // counts the processes
 
   std::uint64_t owner = 0;  // tickets; 0: nobody
@@ -51,7 +52,10 @@ struct WorkerProcess {
 
   /// True when a request can be sent to follow the one it is at.
   [[nodiscard]] bool takes_another() const {
-    return owner != 0 && at_work && ready && owes == 0 && next_number == 0 && !being_read[1 - slot];
+    // What was taken back still lies in its socket, where there must be room for more.
+    constexpr std::uint64_t kUnreadMax = 64;
+    return owner != 0 && at_work && ready && owes == 0 && next_number == 0 &&
+           !being_read[1 - slot] && number - heard < kUnreadMax;
   }
   /// How it ended, or nothing while it runs.
   std::optional<std::string> ended();

@@ -214,8 +214,7 @@ class Team::Round {
   void take_back_for_idle() {
     Lock lock(team_.mutex_);
     if (!team_.wanting_.empty() && *team_.wanting_.begin() < ticket_) return;
-    auto idle =
-        std::ranges::count_if(team_.idle_, [](const Worker* each) { return each->owes == 0; });
+    std::size_t idle = team_.idle_.size();
     for (auto flight = out_.begin(); flight != out_.end() && idle > 0;) {
       if (flight->queued && flight->worker->next_number == flight->number &&
           take_back(*flight->worker, flight->number)) {
@@ -301,9 +300,12 @@ class Team::Round {
     sockets.push_back({bell_.descriptor(), POLLIN, 0});
     const int heard = poll(sockets.data(), sockets.size(), kLookAgainMs);
     if (sockets.back().revents != 0) bell_.be_silent();
-    if (heard <= 0) return look_after_silent();
-    for (std::size_t i = out_.size(); i-- > 0;)
+    for (std::size_t i = out_.size(); heard > 0 && i-- > 0;)
       if (sockets[i].revents != 0) hear(i);
+    const Nanoseconds now = Clock::real().now();
+    if (now - looked_after_ < std::chrono::milliseconds(kLookAgainMs)) return;
+    looked_after_ = now;
+    look_after_silent();
   }
 
   /// A child of the worker may keep its socket open after its death.
@@ -334,6 +336,10 @@ class Team::Round {
         return died(index, "closed its socket");
       case Received::message:
         break;
+    }
+    {
+      Lock lock(team_.mutex_);
+      worker.heard = std::max(worker.heard, message.number);
     }
     if (message.word == Word::cannot) cannot_start(worker, message);
     if (message.word == Word::ready) {
@@ -424,8 +430,9 @@ class Team::Round {
     const Flight flight = out_[index];
     Worker& worker = *flight.worker;
     const bool started = worker.ready;
-    const std::uint64_t at =
-        worker.results[flight.slot].preface().row.load() % std::max<std::size_t>(1, flight.rows);
+    const std::uint64_t at = flight.sent ? worker.results[flight.slot].preface().row.load() %
+                                               std::max<std::size_t>(1, flight.rows)
+                                         : 0;
     out_.erase(out_.begin() + static_cast<std::ptrdiff_t>(index));
     const bool for_nobody = worker.owes > 0;
     team_.end_process(worker, false);
@@ -455,6 +462,7 @@ class Team::Round {
   const std::uint64_t ticket_;
   std::deque<Flight> waiting_;  // blocks that no worker has
   std::vector<Flight> out_;
+  Nanoseconds looked_after_ = Clock::real().now();
   std::optional<Failure> failure_;
 };
 

@@ -162,6 +162,7 @@ void Team::spawn(Worker& worker) {
     worker.pid = pid;
     worker.socket = ends[0];
     ++worker.generation;
+    worker.heard = worker.number;
     setup = setup_memory_->descriptor();
   }
   const int descriptors[] = {setup, worker.inputs[0].descriptor(), worker.inputs[1].descriptor(),
@@ -265,17 +266,17 @@ bool Team::take_back(Worker& worker, std::uint64_t number) {
 
 void Team::release(Worker& worker) {
   Lock lock(mutex_);
-  const bool inherited = worker.next_number != 0;
-  if (inherited) worker.slot = 1 - worker.slot;
+  const bool left = std::exchange(worker.next_left, false);
+  const bool inherited = worker.next_number != 0 && !left;
+  worker.owner = inherited ? worker.heir : 0;
   worker.at_work = inherited && worker.next_sent;
-  worker.owner = std::exchange(worker.heir, 0);
-  worker.next_number = 0;
-  if (inherited && !worker.next_left) {
+  if (inherited) worker.slot = 1 - worker.slot;
+  worker.heir = worker.next_number = 0;
+  if (inherited) {
     ring(worker.owner);
     return tell_next();
   }
-  worker.owner = 0;
-  if (std::exchange(worker.next_left, false) && worker.pid > 0) {
+  if (left && worker.pid > 0) {
     ++worker.owes;
     worker.owes_since = Clock::real().now();
   }

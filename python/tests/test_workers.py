@@ -555,6 +555,18 @@ def test_a_block_behind_a_slow_one_goes_to_a_worker_that_is_idle(tmp_path):
     assert rows_of(loader) == list(range(80))
 
 
+@pytest.mark.parametrize("threads", [2, 4])
+def test_loops_that_are_left_owe_nothing_to_the_next_one(threads):
+    dataset = ps.range(48).map(lambda x: x * 3, workers=2).batch(4)
+    loader = ps.Loader(dataset, threads=threads)
+    for left_after in [*range(1, 12)] * 5:
+        for batch in loader:
+            assert batch.numpy().tolist() == [3 * x for x in batch.sample_id]
+            if batch.step + 1 == left_after:
+                break
+    assert rows_of(loader) == [3 * x for x in range(48)]
+
+
 def test_large_and_growing_results():
     sizes = [1, 10, 1000, 10 ** 6, 3 * 10 ** 6, 5]
     dataset = ps.range(6).map(lambda x: bytes(sizes[int(x)]), workers=1).batch(1)

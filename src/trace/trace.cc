@@ -51,9 +51,10 @@ class Rings {
     Lock lock(mutex_);
     free_.push_back(std::move(ring));
   }
-  std::vector<std::shared_ptr<Ring>> all() {
+  template <typename Body>
+  void for_each(Body body) {
     Lock lock(mutex_);
-    return all_;
+    for (const auto& ring : all_) body(*ring);
   }
 
   void stop_changing() PENSTOCK_ANNOTATE(no_thread_safety_analysis) { mutex_.lock(); }
@@ -104,8 +105,8 @@ void record(const Event& event) {
 
 std::vector<Event> events_of(std::uint32_t run) {
   std::vector<std::pair<std::uint64_t, Event>> found;
-  for (const auto& ring : rings().all()) {
-    for (const Slot& slot : ring->slots) {
+  rings().for_each([&](const Ring& ring) {
+    for (const Slot& slot : ring.slots) {
       const std::uint64_t before = slot.sequence.load(std::memory_order_acquire);
       const std::uint64_t head = slot.head.load(std::memory_order_relaxed);
       const Event event{static_cast<Kind>(head >> 56),
@@ -117,7 +118,7 @@ std::vector<Event> events_of(std::uint32_t run) {
       const bool whole = before == slot.sequence.load(std::memory_order_acquire);
       if (before != 0 && whole && event.run == (run & 0xffffffU)) found.emplace_back(before, event);
     }
-  }
+  });
   std::ranges::sort(found, {},
                     [](const auto& entry) { return std::pair(entry.second.end, entry.first); });
   std::vector<Event> events;
