@@ -121,7 +121,7 @@ TEST(TraceTest, AForkedChildFindsNoLockHeld) {
       while (!stop) in_thread([] { record({}); });
     });
   bool good = true;
-  for (int i = 0; good && i < 300; ++i) {
+  for (int i = 0; good && i < 60; ++i) {
     const pid_t child = fork();
     if (child == 0) {
       static_cast<void>(events_of(kNoRun));  // without memory: a sanitizer's may be locked
