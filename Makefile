@@ -114,11 +114,11 @@ stubs: python  ## what the module looks like to type checkers; writes _native.py
 
 asan: setup  ## all C++ tests under AddressSanitizer and UBSan
 	cmake --preset asan >/dev/null && cmake --build --preset asan -- --quiet penstock_tests
-	build/asan/tests/penstock_tests --gtest_brief=1
+	tools/shards.sh build/asan/tests/penstock_tests --gtest_brief=1
 
 tsan: setup  ## everything with threads under ThreadSanitizer, with injected yields
 	cmake --preset tsan >/dev/null && cmake --build --preset tsan -- --quiet penstock_tests property_driver
-	TSAN_OPTIONS=halt_on_error=1 build/tsan/tests/penstock_tests --gtest_brief=1
+	TSAN_OPTIONS=halt_on_error=1 tools/shards.sh build/tsan/tests/penstock_tests --gtest_brief=1
 	TSAN_OPTIONS=halt_on_error=1 python3 tests/property/run.py --driver build/tsan/tests/property_driver --cases 150 --seed 7 --jobs 2
 
 processes: build  ## the command as a process: what it prints and refuses, exit codes, Ctrl-C
