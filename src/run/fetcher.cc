@@ -271,10 +271,15 @@ std::vector<std::string> Fetcher::stop(std::chrono::nanoseconds patience) {
   {
     Lock lock(shared_->mutex);
     const auto until = std::chrono::steady_clock::now() + patience;
+    // Those that are not inside a read need nothing but a core to end.
+    const auto about_to_end = [](const std::shared_ptr<Slot>& slot) {
+      return !slot->finished && slot->reading.empty();
+    };
     while (shared_->running > 0) {
       const auto rest = until - std::chrono::steady_clock::now();
-      if (rest.count() <= 0) break;
-      shared_->left.wait_for(shared_->mutex, rest);
+      if (rest.count() <= 0 && std::ranges::none_of(shared_->slots, about_to_end)) break;
+      constexpr std::chrono::nanoseconds kLookAgain = std::chrono::milliseconds(20);
+      shared_->left.wait_for(shared_->mutex, std::max<std::chrono::nanoseconds>(rest, kLookAgain));
     }
     slots.swap(shared_->slots);
     for (const auto& slot : slots) {
