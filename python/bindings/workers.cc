@@ -1,27 +1,22 @@
 #include "workers.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <deque>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "base/clock.h"
-#include "base/guarded.h"
 #include "interpreter.h"
 #include "penstock/error.h"
-#include "trace/activity.h"
 #include "worker_process.h"
 
 extern char** environ;
