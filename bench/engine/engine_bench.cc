@@ -79,8 +79,8 @@ constexpr std::uint64_t kSpins = 40'000;
 
 Measured overhead(unsigned threads) {
   return measure(ps::Dataset::range(kSpins)
-                     .map([](std::int64_t x) {
-                       spin(std::chrono::microseconds(100));
+                     .map([turns = bench::spin_turns()](std::int64_t x) {
+                       spin(turns);
                        return x;
                      })
                      .batch(64),
@@ -89,15 +89,21 @@ Measured overhead(unsigned threads) {
 
 /// The same spins on bare threads.
 Measured bare_spins(unsigned threads) {
+  const std::uint64_t turns = bench::spin_turns();
   const auto start = Clock::now();
   {
     std::vector<ps::Thread> bare;
     for (unsigned t = 0; t < threads; ++t)
-      bare.emplace_back("spin", [threads] {
-        for (std::uint64_t i = 0; i < kSpins / threads; ++i) spin(std::chrono::microseconds(100));
+      bare.emplace_back("spin", [threads, turns] {
+        for (std::uint64_t i = 0; i < kSpins / threads; ++i) spin(turns);
       });
   }
   return {kSpins, Seconds(Clock::now() - start).count(), 0, 0};
+}
+
+/// Not a rate: how many turns take 100 us, as `items`.
+Measured turns(unsigned) {
+  return {bench::turns_per_100_us(), 1, 0, 0};
 }
 
 Measured permutation(unsigned) {
@@ -128,6 +134,7 @@ int main(int argc, char** argv) {
                                    {"rows-repeated", rows_repeated},
                                    {"overhead", overhead},
                                    {"bare", bare_spins},
+                                   {"turns", turns},
                                    {"permutation", permutation}};
   return bench::run_one_of(workloads, argc, argv);
 }

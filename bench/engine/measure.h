@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <penstock/penstock.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -67,10 +68,34 @@ inline Measured measure(const ps::Dataset& dataset, unsigned threads, int epochs
   return measure(dataset, ps::LoaderOptions{.threads = threads}, epochs);
 }
 
-inline void spin(std::chrono::microseconds duration) {
-  const auto end = Clock::now() + duration;
-  while (Clock::now() < end) {
+/// Work that is counted and not timed: a thread that lost its core has not "worked" meanwhile.
+inline void spin(std::uint64_t turns) {
+  std::uint64_t x = 88172645463325252ULL;
+  for (std::uint64_t i = 0; i < turns; ++i) {
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
   }
+  volatile std::uint64_t sink = x;
+  (void)sink;
+}
+
+/// Turns that take 100 us here: the fastest of many tries, since whatever else runs only slows.
+inline std::uint64_t turns_per_100_us() {
+  constexpr std::uint64_t kTurns = 100'000;
+  double best = 1;
+  for (int i = 0; i < 200; ++i) {
+    const auto start = Clock::now();
+    spin(kTurns);
+    best = std::min(best, Seconds(Clock::now() - start).count());
+  }
+  return static_cast<std::uint64_t>(kTurns * 100e-6 / best);
+}
+
+/// From PENSTOCK_SPIN_TURNS, so that two programs of one comparison do the same work.
+inline std::uint64_t spin_turns() {
+  const char* turns = std::getenv("PENSTOCK_SPIN_TURNS");
+  return turns != nullptr ? std::strtoull(turns, nullptr, 10) : turns_per_100_us();
 }
 
 using Workloads = std::map<std::string, std::function<Measured(unsigned threads)>>;

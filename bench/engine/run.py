@@ -2,13 +2,13 @@
 
     python bench/engine/run.py --bench build/bench/bench/engine_bench [--rounds 7] [--out FILE]
 
-Each measurement is a process of its own. Writes all figures with the machine's facts to --out.
+Each measurement is a process of its own. Writes all figures with machine, date and commit to --out,
+and exits with 1 when a figure is below what is wanted.
 """
 
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -16,6 +16,9 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+from rounds import facts, interleaved, ratio  # noqa: E402
+
 LOOPS = [sys.executable, str(HERE / "numpy_loops.py")]
 
 
@@ -25,14 +28,20 @@ def rate(command: list[str]) -> float:
     return result["items"] / result["seconds"]
 
 
-def two_numpy_loops() -> float:
-    """Both loops start when the file goes; their rates add up."""
+def calibrated_turns(bench: str) -> int:
+    """How many turns of the spinning loop take 100 us here."""
+    out = subprocess.run([bench, "turns", "1"], check=True, capture_output=True, text=True).stdout
+    return json.loads(out)["items"]
+
+
+def two_numpy_loops(workload: str) -> float:
+    """Both loops start when the file is removed; their rates add up."""
     with tempfile.NamedTemporaryFile(delete=False) as barrier:
         pass
-    command = [*LOOPS, "rows", barrier.name]
+    command = [*LOOPS, workload, barrier.name]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    # Each makes its array first; the barrier goes when both are sure to wait at it.
-    subprocess.run([*LOOPS, "rows"], check=True, capture_output=True)
+    for process in both:  # each makes its array first
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
     os.unlink(barrier.name)
     results = [json.loads(process.communicate()[0]) for process in both]
     return sum(result["items"] / result["seconds"] for result in results)
@@ -44,6 +53,7 @@ def measurements(bench: str) -> dict:
     streams = lambda workload, threads: lambda: rate([beside, workload, str(threads)])
     return {
         "tiny: numpy, 1 thread": lambda: rate([*LOOPS, "tiny"]),
+        "tiny: numpy, 2 loops at once": lambda: two_numpy_loops("tiny"),
         "tiny: penstock, inline": engine("tiny", 0),
         "tiny: penstock, 1 thread": engine("tiny", 1),
         "tiny: penstock, 2 threads": engine("tiny", 2),
@@ -51,7 +61,7 @@ def measurements(bench: str) -> dict:
         "tiny: two halves shuffled, 2 threads": engine("tiny-concatenated", 2),
         "permutation alone, 1 thread": engine("permutation", 1),
         "rows: numpy, 1 thread": lambda: rate([*LOOPS, "rows"]),
-        "rows: numpy, 2 loops at once": two_numpy_loops,
+        "rows: numpy, 2 loops at once": lambda: two_numpy_loops("rows"),
         "rows: penstock, 1 thread": engine("rows", 1),
         "rows: penstock, 2 threads": engine("rows", 2),
         "rows: 20 epochs, 2 threads": engine("rows20", 2),
@@ -71,8 +81,9 @@ def measurements(bench: str) -> dict:
 
 
 RATIOS = [
-    ("tiny, 2 threads / numpy", "tiny: penstock, 2 threads", "tiny: numpy, 1 thread", 1.5),
-    ("tiny, 1 thread / numpy", "tiny: penstock, 1 thread", "tiny: numpy, 1 thread", None),
+    ("tiny, 1 thread / numpy", "tiny: penstock, 1 thread", "tiny: numpy, 1 thread", 1.3),
+    ("tiny, 2 threads / 2 numpy loops", "tiny: penstock, 2 threads",
+     "tiny: numpy, 2 loops at once", 1.0),
     ("tiny, inline / numpy", "tiny: penstock, inline", "tiny: numpy, 1 thread", None),
     ("tiny repeated / not", "tiny: repeated 20 times and shuffled, 2 threads",
      "tiny: penstock, 2 threads", None),
@@ -99,37 +110,26 @@ FLOORS = [  # (name, million a second)
 ]
 
 
-def machine() -> dict:
-    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo")
-                  if line.startswith("model name")), platform.processor())
-    return {"cpu": model, "cores": os.cpu_count(), "kernel": platform.release(),
-            "python": platform.python_version()}
-
-
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--bench", required=True)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--out", default=str(HERE.parent / "results" / "engine.json"))
     args = parser.parse_args()
-    jobs = measurements(args.bench)
-    figures: dict[str, list[float]] = {name: [] for name in jobs}
-    for round_ in range(args.rounds):
-        for name, job in jobs.items():
-            figures[name].append(job())
-        print(f"round {round_ + 1} of {args.rounds}", file=sys.stderr, flush=True)
+    # One calibration for all: both sides of a ratio do the same number of turns.
+    os.environ["PENSTOCK_SPIN_TURNS"] = str(calibrated_turns(args.bench))
+    figures = interleaved(measurements(args.bench), args.rounds)
     for name, rates in figures.items():
         spread = " ".join(f"{value / 1e6:.3g}" for value in rates)
         print(f"{name:<52} {statistics.median(rates) / 1e6:9.3f} M/s   [{spread}]")
     print()
     verdict = []
     for name, ours, theirs, wanted in RATIOS:
-        per_round = [a / b for a, b in zip(figures[ours], figures[theirs])]
-        ratio = statistics.median(per_round)
-        spread = " ".join(f"{value:.2f}" for value in per_round)
-        goal = f"wanted {wanted}  {'ok' if ratio >= wanted else 'BELOW'}" if wanted else ""
-        print(f"{name:<34} {ratio:6.2f}   [{spread}]  {goal}")
-        verdict.append({"name": name, "median": ratio, "rounds": per_round, "wanted": wanted})
+        median, each = ratio(figures[ours], figures[theirs])
+        spread = " ".join(f"{value:.2f}" for value in each)
+        goal = f"wanted {wanted:.2f}  {'ok' if median >= wanted else 'BELOW'}" if wanted else ""
+        print(f"{name:<34} {median:6.2f}   [{spread}]  {goal}")
+        verdict.append({"name": name, "median": median, "rounds": each, "wanted": wanted})
     slow = []
     for name, wanted in FLOORS:
         median = statistics.median(figures[name]) / 1e6
@@ -138,7 +138,7 @@ def main() -> int:
         slow += [name] if median < wanted else []
     Path(args.out).parent.mkdir(exist_ok=True)
     Path(args.out).write_text(json.dumps(
-        {"machine": machine(), "rounds": args.rounds, "rates": figures, "ratios": verdict},
+        {"facts": facts(), "rounds": args.rounds, "rates": figures, "ratios": verdict},
         indent=1) + "\n")
     below = [entry for entry in verdict if entry["wanted"] and entry["median"] < entry["wanted"]]
     return 1 if below or slow else 0

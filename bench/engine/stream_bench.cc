@@ -58,8 +58,8 @@ Measured interleaved(unsigned threads, std::int64_t streams) {
 Measured tenth_bad(unsigned threads, bool bad) {
   constexpr std::int64_t kSamples = 100'000;
   const auto work = ps::Dataset::range(kSamples)
-                        .map([bad](std::int64_t x) {
-                          spin(std::chrono::microseconds(20));
+                        .map([bad, turns = bench::spin_turns() / 5](std::int64_t x) {
+                          spin(turns);
                           if (bad && x % 10 == 3) throw std::runtime_error("bad sample");
                           return x;
                         })

@@ -2,8 +2,8 @@
 
     python bench/python/engine.py WORKLOAD THREADS [DATA]
 
-WORKLOAD is tiny, tiny4096 (W3), steps, rows20 (twenty epochs: one is too short to compare), W1, W2
-or torch. Prints one line of JSON: items, seconds and seconds of CPU, from the first batch to the
+WORKLOAD is tiny, tiny4096 (W3 by map_batch), tiny-op (W3 by the op cast), tiny-lambda (W3 by a
+function of one sample), steps, rows20 (twenty epochs: one is too short to compare), W1, W2 or torch. Prints one line of JSON: items, seconds and seconds of CPU, from the first batch to the
 last; every batch is looked at as a NumPy view.
 """
 
@@ -20,6 +20,14 @@ def tiny(count, batch):
     return ps.range(count).map_batch(lambda x: x * 2 + 1).shuffle(seed=1).batch(batch)
 
 
+def tiny_op():
+    return ps.range(5_000_000).map(ps.cast("float32")).shuffle(seed=1).batch(256)
+
+
+def tiny_lambda():
+    return ps.range(500_000).map(lambda x: x * 2 + 1).shuffle(seed=1).batch(256)
+
+
 def rows():
     values = (np.arange(1_000_000 * 128) % 977).astype(np.float32).reshape(-1, 128)
     return ps.from_tensor_slices(values).shuffle(seed=1).batch(1024)
@@ -27,7 +35,7 @@ def rows():
 
 def w1(data):
     chain = ps.image.decode().resize(64, 64).random_flip().random_brightness(0.125).to_float()
-    return ps.image_folder(f"{data}/png").shuffle(seed=1).map(chain).batch(64)
+    return ps.image_folder(f"{data}/png_photos").shuffle(seed=1).map(chain).batch(64)
 
 
 def w2(data):
@@ -93,7 +101,8 @@ def main():
         items, seconds, cpu = walk(ps.Loader(dataset, threads=threads),
                                    lambda batch: batch["image"])
     else:
-        dataset = {"tiny": lambda: tiny(5_000_000, 256), "rows20": rows,
+        dataset = {"tiny": lambda: tiny(5_000_000, 256), "tiny-op": tiny_op,
+                   "tiny-lambda": tiny_lambda, "rows20": rows,
                    "tiny4096": lambda: tiny(400_000_000, 4096)}[workload]()
         pages, epochs = (lambda batch: batch.numpy(), 20) if workload == "rows20" else (None, 1)
         items, seconds, cpu = walk(ps.Loader(dataset, threads=threads), pages, epochs)

@@ -4,24 +4,32 @@
 
 Each measurement is a process of its own. W1 and W2 need the images that `make rivals` makes
 (--data); without them they are left out, and so is torch where it is not installed. Exits with 1
-when a figure misses what is wanted.
+when a figure misses what is wanted. Every second round runs in reverse, after a warm-up.
 """
 
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent))
+from rounds import facts, interleaved, ratio  # noqa: E402
+
 PYTHON = [sys.executable, str(HERE / "engine.py")]
 W4 = [sys.executable, str(HERE / "w4.py")]
-CPU = {}  # ms of CPU an item, by measurement: other programs disturb it less than they do rates
+NUMPY = [sys.executable, str(HERE.parent / "engine/numpy_loops.py")]
+
+
+class Figure(NamedTuple):
+    rate: float  # items a second
+    cpu_ms: float | None = None  # an item: other programs disturb it less than they do rates
 
 
 def answer(command, **environment):
@@ -32,59 +40,63 @@ def answer(command, **environment):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def rate(command, name):
+def rate(command):
     figures = answer(command)
     if "items_per_s" in figures:  # bench/rivals
-        CPU.setdefault(name, []).append(figures["cpu_ms_per_item"])
-        return figures["items_per_s"]
-    if "cpu_seconds" in figures:
-        CPU.setdefault(name, []).append(figures["cpu_seconds"] / figures["items"] * 1e3)
-    return figures["items"] / figures["seconds"]
+        return Figure(figures["items_per_s"], figures["cpu_ms_per_item"])
+    cpu = figures["cpu_seconds"] / figures["items"] * 1e3 if "cpu_seconds" in figures else None
+    return Figure(figures["items"] / figures["seconds"], cpu)
 
 
-def w4_rate(kind, name):
-    figures = answer([*W4, kind, "penstock", "2", "300"])
-    CPU.setdefault(name, []).append(figures["cpu_ms_per_item"])
-    return figures["items"] / figures["seconds"]
+def w4_rate(kind, turns):
+    figures = answer([*W4, kind, "penstock", "2", "300"], PENSTOCK_W4=turns)
+    return Figure(figures["items"] / figures["seconds"], figures["cpu_ms_per_item"])
 
 
-def two_loops(kind, name):
+def two_loops(kind, turns):
     """Two plain loops that begin at once; their rates add up."""
     with tempfile.NamedTemporaryFile(delete=False) as start:
         pass
+    environment = {**os.environ, "PENSTOCK_START": start.name, "PENSTOCK_W4": turns}
     both = [subprocess.Popen([*W4, kind, "loop", "1", "150"], stdout=subprocess.PIPE, text=True,
-                             env={**os.environ, "PENSTOCK_START": start.name}) for _ in range(2)]
+                             env=environment) for _ in range(2)]
     for each in both:
         assert each.stdout.readline() == "ready\n"
     os.unlink(start.name)
     figures = [json.loads(each.communicate()[0]) for each in both]
-    CPU.setdefault(name, []).append(
-        statistics.mean(figure["cpu_ms_per_item"] for figure in figures))
-    return sum(figure["items"] / figure["seconds"] for figure in figures)
+    cpu = statistics.mean(figure["cpu_ms_per_item"] for figure in figures)
+    return Figure(sum(figure["items"] / figure["seconds"] for figure in figures), cpu)
 
 
 def measurements(bench, data):
     def cpp(workload, threads):
-        return lambda name: rate([f"{bench}/engine_bench", workload, str(threads)], name)
+        return lambda: rate([f"{bench}/engine_bench", workload, str(threads)])
 
     def python(workload, threads, *more):
-        return lambda name: rate([*PYTHON, workload, str(threads), *more], name)
+        return lambda: rate([*PYTHON, workload, str(threads), *more])
 
+    # One calibration for both sides: how much work 5 ms are must not differ.
+    turns = {kind: str(answer([*W4, kind, "turns"])["turns"]) for kind in ("holds", "releases")}
     jobs = {
-        "W4 holds: two plain loops": lambda name: two_loops("holds", name),
-        "W4 holds: two workers": lambda name: w4_rate("holds", name),
-        "W4 releases: two plain loops": lambda name: two_loops("releases", name),
-        "W4 releases: two threads": lambda name: w4_rate("releases", name),
+        "W4 holds: two plain loops": lambda: two_loops("holds", turns["holds"]),
+        "W4 holds: two workers": lambda: w4_rate("holds", turns["holds"]),
+        "W4 releases: two plain loops": lambda: two_loops("releases", turns["releases"]),
+        "W4 releases: two threads": lambda: w4_rate("releases", turns["releases"]),
         "rows: C++": cpp("rows20", 2), "rows: Python": python("rows20", 2),
         "W3 at batch 4096: C++": cpp("tiny4096", 2),
         "W3 at batch 4096: Python": python("tiny4096", 2),
-        "W3 at batch 256: C++": cpp("tiny", 2), "W3 at batch 256: Python": python("tiny", 2),
+        "W3 at batch 256: C++": cpp("tiny", 2),
+        "W3 at batch 256: map_batch": python("tiny", 2),
+        "W3 at batch 256: op": python("tiny-op", 2),
+        "W3 at batch 256: map(lambda)": python("tiny-lambda", 2),
+        "W3 at batch 256: NumPy": lambda: rate([*NUMPY, "tiny"]),
+        "W3 at batch 256: NumPy, cast": lambda: rate([*NUMPY, "cast"]),
         "steps: C++": cpp("steps", 0), "steps: Python": python("steps", 0),
     }
     if data:
         for workload in ("W1", "W2"):
-            jobs[f"{workload}: C++"] = lambda name, word=workload: rate(
-                [f"{bench}/penstock_images", word, data], name)
+            jobs[f"{workload}: C++"] = lambda word=workload: rate(
+                [f"{bench}/penstock_images", word, data])
             jobs[f"{workload}: Python"] = python(workload, 2, data)
     if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True,
                       check=False).returncode == 0:
@@ -101,7 +113,13 @@ RATIOS = [  # (name, ours, theirs, wanted)
     ("W2: Python / C++", "W2: Python", "W2: C++", 0.95),
     ("rows: Python / C++", "rows: Python", "rows: C++", 0.95),
     ("W3 at batch 4096: Python / C++", "W3 at batch 4096: Python", "W3 at batch 4096: C++", 0.8),
-    ("W3 at batch 256: Python / C++", "W3 at batch 256: Python", "W3 at batch 256: C++", None),
+    ("W3 at batch 256: map_batch / C++", "W3 at batch 256: map_batch", "W3 at batch 256: C++",
+     None),
+    ("W3 at batch 256: map_batch / NumPy", "W3 at batch 256: map_batch", "W3 at batch 256: NumPy",
+     1.0),
+    ("W3 at batch 256: op / NumPy", "W3 at batch 256: op", "W3 at batch 256: NumPy, cast", 1.0),
+    ("W3 at batch 256: map(lambda) / NumPy", "W3 at batch 256: map(lambda)",
+     "W3 at batch 256: NumPy", None),
 ]
 
 
@@ -116,20 +134,23 @@ def verdict(name, figures, text, wanted, good):
 
 def summary(figures):
     rows = []
+    rates = {name: [each.rate for each in runs] for name, runs in figures.items()}
     for name, ours, theirs, wanted in RATIOS:
-        if ours in figures and theirs in figures:
-            rows.append(verdict(name, [a / b for a, b in zip(figures[ours], figures[theirs])],
-                                "{:.2f}", wanted, lambda ratio, wanted=wanted: ratio >= wanted))
-            rows.append(verdict("  in CPU time", [b / a for a, b in zip(CPU[ours], CPU[theirs])],
-                                "{:.2f}", None, None))
+        if ours not in figures or theirs not in figures:
+            continue
+        rows.append(verdict(name, ratio(rates[ours], rates[theirs])[1], "{:.2f}", wanted,
+                            lambda median, wanted=wanted: median >= wanted))
+        cpu = [[each.cpu_ms for each in figures[side]] for side in (theirs, ours)]
+        if all(value is not None for side in cpu for value in side):
+            rows.append(verdict("  in CPU time", ratio(*cpu)[1], "{:.2f}", None, None))
     if "steps: Python" in figures:
         over = [(1 / ours - 1 / theirs) * 1e6
-                for ours, theirs in zip(figures["steps: Python"], figures["steps: C++"])]
+                for ours, theirs in zip(rates["steps: Python"], rates["steps: C++"])]
         rows.append(verdict("next and a view, us over C++", over, "{:.2f}", "at most 5",
                             lambda us: us <= 5))
     if "batch.torch()" in figures:
         rows.append(verdict("batch.torch() of 64 images, us",
-                            [1e6 / each for each in figures["batch.torch()"]], "{:.1f}",
+                            [1e6 / each for each in rates["batch.torch()"]], "{:.1f}",
                             "at most 20", lambda us: us <= 20))
     return rows
 
@@ -144,27 +165,20 @@ def main():
     parser.add_argument("--out", default=str(HERE.parent / "results" / "python.json"))
     args = parser.parse_args()
     os.environ["PYTHONPATH"] = str(Path(args.bench).resolve().parent / "python")
-    # One calibration for all: how much work 5 ms are must not differ between the two sides.
-    turns = {kind: answer([*W4, kind, "turns"])["turns"] for kind in ("holds", "releases")}
     jobs = {name: job for name, job in measurements(args.bench, args.data).items()
             if name.startswith(args.only)}
-    figures = {name: [] for name in jobs}
-    for number in range(args.rounds):
-        for name, job in jobs.items():
-            kind = "releases" if "releases" in name else "holds"
-            os.environ["PENSTOCK_W4"] = str(turns[kind])
-            figures[name].append(job(name))
-        print(f"round {number + 1} of {args.rounds}", file=sys.stderr, flush=True)
-    for name, rates in figures.items():
-        spread = " ".join(f"{value:,.0f}" for value in rates)
-        print(f"{name:<32} {statistics.median(rates):>14,.0f}/s   [{spread}]")
+    figures = interleaved(jobs, args.rounds)
+    for name, runs in figures.items():
+        spread = " ".join(f"{each.rate:,.0f}" for each in runs)
+        middle = statistics.median(each.rate for each in runs)
+        print(f"{name:<32} {middle:>14,.0f}/s   [{spread}]")
     print()
     rows = summary(figures)
     if not args.only:
         Path(args.out).write_text(json.dumps(
-            {"machine": {"cores": os.cpu_count(), "kernel": platform.release(),
-                         "python": platform.python_version()},
-             "rounds": args.rounds, "rates": figures, "ratios": rows}, indent=1) + "\n")
+            {"facts": facts(), "rounds": args.rounds,
+             "rates": {name: [each.rate for each in runs] for name, runs in figures.items()},
+             "ratios": rows}, indent=1) + "\n")
     return 0 if all(row["ok"] for row in rows) else 1
 
 

@@ -57,7 +57,7 @@ def plain(path: pathlib.Path, workload: str, filter_name: str, size: int) -> np.
 def main() -> None:
     workload, data, file = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     peer = sys.argv[4] if len(sys.argv) > 4 else ""
-    folder, ending = ("png", "*.png") if workload == "W1" else ("photos", "*.jpg")
+    folder, ending = ("png_photos", "*.png") if workload == "W1" else ("photos", "*.jpg")
     root = data / folder
     paths = sorted(root.glob("*/" + ending), key=lambda path: str(path.relative_to(root)).encode())
     size = 64 if workload == "W1" else 160

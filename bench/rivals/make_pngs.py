@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes PNGs of 100 x 100 in ten class folders, half crops of photos and half noise, the same
-every time.
+"""Makes PNGs of 100 x 100 in ten class folders, the same every time: OUT_photos holds crops of
+photos, OUT_noise as many pictures of noise, which PNG can hardly compress.
 
-python3 make_pngs.py --out png --count 20000 [--wallpapers ROOT]
+python3 make_pngs.py --out png --count 20000 [--wallpapers ROOT]     (10,000 of each)
 """
 
 import pathlib
@@ -16,9 +16,10 @@ def main() -> None:
     options, photos = start(__doc__, out="png", count=20000)
     rng = np.random.default_rng(7)
     for i in range(options.count):
-        folder = pathlib.Path(options.out, str(i % 10))
+        noise = (i // 10) % 2
+        folder = pathlib.Path(f"{options.out}_{'noise' if noise else 'photos'}", str(i % 10))
         folder.mkdir(parents=True, exist_ok=True)
-        if (i // 10) % 2:
+        if noise:
             picture = Image.fromarray(rng.integers(0, 256, (100, 100, 3), dtype=np.uint8))
         else:
             photo = photos[rng.integers(len(photos))]

@@ -79,7 +79,7 @@ PEERS = {"tf.data": tfdata, "torch": torch, "DALI": dali, "mlx-data": mlx}
 
 def main() -> None:
     peer, workload, data, file = sys.argv[1:]
-    folder, ending = ("png", "*.png") if workload == "W1" else ("photos", "*.jpg")
+    folder, ending = ("png_photos", "*.png") if workload == "W1" else ("photos", "*.jpg")
     root = pathlib.Path(data, folder)
     paths = sorted(root.glob("*/" + ending), key=lambda path: str(path.relative_to(root)).encode())
     size, crop = (64, 0) if workload == "W1" else (160, 224)
