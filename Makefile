@@ -17,15 +17,16 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 help:  ## this menu
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-.PHONY: help setup demo test check build python test-python test-frameworks wheel stubs train test-train asan tsan \
-        processes property long scenarios scenarios-off mutants fuzz check-limits bench bench-python bench-train rivals lint \
-        tidy format docs clean
+.PHONY: help setup demo test everything check build compile python test-python test-torch test-frameworks wheel stubs train \
+        test-train asan tsan processes property long scenarios scenarios-off scenarios-smoke mutants mutants-smoke fuzz \
+        check-limits check-hardening bench bench-python bench-train bench-page rivals lint tidy format docs clean announce-demo announce-test
 .NOTPARALLEL:
 
+# What apt-get prints is shown only when it fails.
 setup:
-	@dpkg -s $(PACKAGES) >/dev/null 2>&1 || \
-	  ($(SUDO) apt-get update -qq && \
-	   DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq --no-install-recommends $(PACKAGES))
+	@dpkg -s $(PACKAGES) >/dev/null 2>&1 || { echo "setup: installing packages with apt-get"; log=$$(mktemp); \
+	  { $(SUDO) apt-get update -qq && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq \
+	    --no-install-recommends $(PACKAGES); } >$$log 2>&1 || { cat $$log; exit 1; }; rm -f $$log; }
 
 # torch goes first into the environment: what needs it would bring another build of it.
 .venv/torch: | setup
@@ -35,7 +36,13 @@ setup:
 	@touch $@
 TORCH = -DPENSTOCK_TRAIN=ON -DCMAKE_PREFIX_PATH="$$(.venv/bin/python -W ignore -c 'import torch; print(torch.utils.cmake_prefix_path)')"
 
-demo: setup .venv/torch  ## pictures, uneven and one broken, trained on 4 replicas, killed, resumed, and proved
+announce-demo:
+	@echo "make demo: about 9 minutes and 3 GB the first time on two cores (packages, torch, release build); 10 s after that"
+
+announce-test:
+	@echo "make test: about 35 minutes and 6 GB the first time on two cores; ccache makes later runs shorter"
+
+demo: announce-demo setup .venv/torch  ## pictures, uneven and one broken, trained on 4 replicas, killed, resumed, and proved
 	@cmake --preset release $(TORCH) >/dev/null 2>&1 && cmake --build --preset release -- --quiet
 	@python3 tools/demo.py --command build/release/bin/penstock
 
@@ -55,8 +62,14 @@ test-train: train  ## the tests of the trainer: in one process, as processes, be
 build: setup
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet property_driver penstock_command
 
-test: lint property processes train docs test-python test-train asan tsan check-limits  ## every test
+test: announce-test lint compile property processes train docs test-python test-torch test-train scenarios-smoke asan tsan check-limits  ## what CI runs; `make everything` runs the rest too
 	@echo "make test: all passed"
+
+everything: test test-frameworks scenarios-off mutants wheel fuzz long check-hardening tidy  ## all tests there are: hours, 20 GB
+	@echo "make everything: all passed"
+
+compile: build  ## programs that must not compile, and what the compiler must say
+	ctest --preset dev --no-tests=error -R '^compile[.]'
 
 check: setup lint  ## fast: lint, dev build, unit tests without sanitizers
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet
@@ -77,6 +90,9 @@ python: setup .venv/bin/pytest  ## the Python package, importable in .venv
 test-python: python  ## the tests of the Python package
 	.venv/bin/python -m pytest python/tests
 
+test-torch: python  ## the tests with torch itself, in the torch of .venv
+	.venv/bin/python $(FRAMEWORK_PYTEST) $(FRAMEWORK_TESTS)/test_torch.py
+
 # Environments with the real libraries; torch goes first, since what needs it would take another.
 FRAMEWORKS := .cache/frameworks
 $(FRAMEWORKS)/torch/ready: | .venv/bin/pytest
@@ -95,7 +111,7 @@ $(FRAMEWORKS)/tensorflow/ready: | .venv/bin/pytest
 
 FRAMEWORK_TESTS := python/tests/frameworks
 FRAMEWORK_PYTEST := -m pytest -W ignore::DeprecationWarning -W ignore::UserWarning:torch
-test-frameworks: python $(FRAMEWORKS)/torch/ready $(FRAMEWORKS)/tensorflow/ready  ## torch, and Keras on its three backends; not part of `make test`
+test-frameworks: python $(FRAMEWORKS)/torch/ready $(FRAMEWORKS)/tensorflow/ready  ## torch, and Keras on its three backends (8 GB); `make test` runs only torch's
 	@for backend in torch jax tensorflow; do \
 	  environment=$(FRAMEWORKS)/torch; [ $$backend = tensorflow ] && environment=$(FRAMEWORKS)/tensorflow; \
 	  echo "test-frameworks: Keras on $$backend"; \
@@ -132,6 +148,8 @@ long: check  ## the long versions: 100,000 cases of the property test, more thre
 	$(MAKE) property CASES=100000
 	PENSTOCK_LONG=1 ctest --preset dev -j 2
 	PENSTOCK_LONG=1 $(MAKE) processes
+	PENSTOCK_LONG=1 $(MAKE) test-python
+	PENSTOCK_LONG=1 $(MAKE) test-train
 
 scenarios: python  ## the articles' programs, run; writes docs/scenarios.md
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet penstock_tests
@@ -141,8 +159,11 @@ scenarios-off: python  ## each scenario with the promise behind it broken, which
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet penstock_tests
 	python3 tools/scenarios.py --off
 
-mutants: setup  ## one-line bugs that the property test must name
-	python3 tests/mutants/run.py
+scenarios-smoke: python  ## three rows of scenarios-off, Python only
+	python3 tools/scenarios.py --off --python-only --rows b_103_by_16,d_resume_fit,a004_prefetch
+
+mutants: setup .venv/torch  ## one-line bugs that a test must notice, in every part (ONLY=part of a name)
+	python3 tests/mutants/run.py $(addprefix --only ,$(ONLY))
 
 fuzz: setup  ## each parser for SECONDS=30
 	cmake --preset fuzz >/dev/null && cmake --build --preset fuzz -- --quiet
@@ -153,9 +174,9 @@ fuzz: setup  ## each parser for SECONDS=30
 	    build/fuzz/corpus/$$target build/fuzz/seeds/$$target \
 	    $$(ls -d fuzz/corpus/$$target 2>/dev/null) || exit 1; done
 
-check-limits: setup  ## limits in seconds and megabytes (SLACK=3 in CI)
+check-limits: setup  ## limits in milliseconds and megabytes
 	@cmake --preset bench >/dev/null && cmake --build --preset bench -- --quiet limits
-	build/bench/bench/limits --slack $(or $(SLACK),$(if $(CI),3,1))
+	build/bench/bench/limits
 
 bench: setup  ## ratios to NumPy and to bare threads, medians of 7 interleaved rounds
 	@cmake --preset bench >/dev/null && cmake --build --preset bench -- --quiet
@@ -175,12 +196,16 @@ bench-train: setup .venv/torch  ## fit beside a plain LibTorch loop: resnet18 on
 	@cmake --preset release $(TORCH) >/dev/null 2>&1 && cmake --build --preset release -- --quiet train_bench
 	OMP_NUM_THREADS=1 build/release/train/train_bench $(or $(ROUNDS),7)
 
-rivals: setup  ## images beside the peers: W1 and W2, ROUNDS=7 interleaved rounds
+rivals: setup .venv/bin/pytest  ## images beside the peers: W1 and W2, ROUNDS=7 interleaved rounds
 	@dpkg -s libspng-dev mate-backgrounds plasma-workspace-wallpapers >/dev/null 2>&1 || \
 	  $(SUDO) apt-get install -y -qq --no-install-recommends libspng-dev mate-backgrounds \
 	    plasma-workspace-wallpapers
-	@cmake --preset bench >/dev/null && cmake --build --preset bench -- --quiet
-	python3 bench/rivals/run.py --rounds $(or $(ROUNDS),7)
+	@cmake --preset bench -DPENSTOCK_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/.venv/bin/python >/dev/null
+	@cmake --build --preset bench -- --quiet reference penstock_images penstock_python
+	.venv/bin/python bench/rivals/run.py --rounds $(or $(ROUNDS),7)
+
+bench-page:  ## docs/benchmarks.md and its charts from bench/results
+	python3 tools/bench_page.py
 
 lint: setup  ## format, layers and house rules
 	tools/lint.sh

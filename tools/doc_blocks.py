@@ -7,6 +7,9 @@ with `make` are checked against the Makefile
 (`make -n`) and lines that start with build/ are run. Other languages, and blocks below a line
 `<!-- not run: reason -->`, are only listed. Prints one line per block; exits 1 if one fails.
 
+A comment `prints: TEXT` in C++ or Python is checked: the texts of a program must stand in what it
+prints (stdout and stderr), in their order, a line each. `...` in TEXT stands for anything.
+
 The ```python blocks of a page are one program, which the tests of the Python package run; a block
 below `<!-- needs: torch -->` (or keras, tensorflow) belongs to it where that is installed.
 """
@@ -31,6 +34,7 @@ SECONDS_MAX = 300
 FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})\s*([\w+-]*)")
 NOT_RUN = re.compile(r"^\s*<!--\s*not run:\s*(\S.*?)\s*-->\s*$")
 NEEDS = re.compile(r"^\s*<!--\s*needs:\s*(torch|keras|tensorflow)\s*-->\s*$")
+PRINTS = re.compile(r"(?:#|//)\s*prints:\s*(\S.*?)\s*$", re.MULTILINE)
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
 
 
@@ -131,6 +135,16 @@ def python_program(page: str, having: tuple[str, ...] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
+def not_printed(program: str, output: str) -> str:
+    """The first `prints:` text of a program that its output lacks, or nothing."""
+    lines = iter(output.splitlines())
+    for text in PRINTS.findall(program):
+        wanted = re.compile(".*".join(map(re.escape, text.split("..."))))
+        if not any(wanted.search(line) for line in lines):
+            return text
+    return ""
+
+
 def trains(block: Block) -> bool:
     return "pt::" in block.text
 
@@ -181,6 +195,8 @@ def run_cpp(block: Block, toolchain: Toolchain) -> Result:
             result = execute(command, Path(scratch) if name == "run" else ROOT)
             if not result.ok:
                 return Result(False, f"{name}: {result.summary}", result.output)
+    if missing := not_printed(block.text, result.output):
+        return Result(False, f"does not print: {missing}", result.output)
     return Result(True, "compiled and run")
 
 

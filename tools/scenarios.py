@@ -4,7 +4,12 @@
     tools/scenarios.py             runs the scenarios, with and without promises; writes the page
     tools/scenarios.py --check     fails when page, rows and tests name different scenarios
     tools/scenarios.py --off       breaks the promise behind each row; fails if a test still passes
+                                   [--rows a,b] [--python-only]
     tools/scenarios.py --self-test
+
+With --off each row must first pass as it is, and then fail by an assertion: a crash, a hang or a
+test that could not run proves nothing. Rows whose promise is a line of the source and not a switch
+are broken by `make mutants`, which names the row.
 
 A scenario is a program from the articles. Its test is TEST(Scenario, <row>) in tests/scenarios, and
 test_<row> in python/tests/test_scenarios.py, which needs `make python`. Programs with fit are also
@@ -31,7 +36,7 @@ KERAS_TESTS = ROOT / "python/tests/frameworks"
 FIT_TESTS = ROOT / "train/tests/fit_scenarios_test.cc"
 PYTHON = ROOT / ".venv/bin/python"
 SECONDS_MAX = 120
-PYTHON_OFF_SECONDS_MAX = 15  # for one row; a hang without its promise is a failure
+OFF_SECONDS_MAX = 60  # for one row without its promise
 TEST = re.compile(r"^TEST(?:_F)?\(Scenario, (\w+)\)", re.MULTILINE)
 FIT_TEST = re.compile(r"^TEST\(FitScenario, (\w+)\)", re.MULTILINE)
 PYTHON_TEST = re.compile(r"^def test_([abcd]\w*)\(", re.MULTILINE)
@@ -129,18 +134,30 @@ def keras_tests() -> list[str]:
     return [f"| `{row}` | {', '.join(found[row])} |" for row in ROWS if row in found]
 
 
-def python_fails(rows: set[str], off: str = "") -> set[str]:
-    """Those of the rows whose Python test does not pass."""
-    command = [str(PYTHON), "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--tb=no",
+def python_results(rows: set[str], off: str = "") -> dict[str, str]:
+    """Row -> passes, fails (by an assertion) or what else became of its Python test."""
+    command = [str(PYTHON), "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--tb=line",
                *(f"{PYTHON_TESTS}::test_{row}" for row in sorted(rows))]
     environment = {**os.environ, **({"PENSTOCK_OFF": off} if off else {})}
     try:
-        limit = PYTHON_OFF_SECONDS_MAX if off else 5 * SECONDS_MAX
+        limit = OFF_SECONDS_MAX if off else 5 * SECONDS_MAX
         done = subprocess.run(command, env=environment, timeout=limit, check=False,
                               capture_output=True, text=True, cwd=ROOT)
     except subprocess.TimeoutExpired:
-        return set(rows)
-    return rows - set(re.findall(r"^PASSED \S+::test_(\w+)", done.stdout, re.MULTILINE))
+        return dict.fromkeys(rows, "hangs")
+    return {row: python_result(done.stdout, row) for row in rows}
+
+
+def python_result(output: str, row: str) -> str:
+    """What pytest's summary says of a row's test; only an assertion is a failure."""
+    if re.search(rf"^PASSED \S+::test_{row}$", output, re.MULTILINE):
+        return "passes"
+    found = re.search(rf"^(FAILED|ERROR) \S+::test_{row}(?: - (.*))?$", output, re.MULTILINE)
+    if found is None:
+        return "did not run"
+    why = found[2] or ""
+    asserted = found[1] == "FAILED" and why.startswith(("assert", "AssertionError", "Failed: "))
+    return "fails" if asserted else f"ends in {why or 'an error'}"
 
 
 def faults() -> dict[str, str]:
@@ -150,6 +167,14 @@ def faults() -> dict[str, str]:
     return module.FAULTS
 
 
+def mutants() -> dict[str, str]:
+    """Row -> the mutant that breaks its promise."""
+    spec = importlib.util.spec_from_file_location("mutants", ROOT / "tests/mutants/mutants.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return {mutant.scenario: mutant.name for mutant in module.MUTANTS if mutant.scenario}
+
+
 def run_tests(binary: Path, row: str, off: str = "") -> tuple[bool, dict[str, str]]:
     """Whether the process ended well, and row -> result of what gtest reports."""
     with tempfile.TemporaryDirectory() as folder:
@@ -157,7 +182,8 @@ def run_tests(binary: Path, row: str, off: str = "") -> tuple[bool, dict[str, st
         environment = {**os.environ, **({"PENSTOCK_OFF": off} if off else {})}
         command = [str(binary), f"--gtest_filter=Scenario.{row}", f"--gtest_output=json:{report}"]
         try:
-            done = subprocess.run(command, env=environment, timeout=SECONDS_MAX, check=False,
+            done = subprocess.run(command, env=environment, check=False,
+                                  timeout=OFF_SECONDS_MAX if off else SECONDS_MAX,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                   errors="replace")
         except subprocess.TimeoutExpired:
@@ -187,8 +213,10 @@ def page(results: dict[str, str], files: dict[str, str], promises: dict[str, str
              f"runs {FIT_TESTS.name}, and the results are not of it.", ""]
     tested = [row for row in ROWS if row in files]
     fits = set(FIT_TEST.findall(FIT_TESTS.read_text(encoding="utf-8")))
-    lines += [f"{len(tested)} of {len(ROWS)} rows have a test in C++, {len(python)} in Python; "
-              f"{len(promises)} were seen to fail without their promise."]
+    lines += [f"{len(tested)} of {len(ROWS)} rows have a test in C++, {len(python)} in Python. For "
+              f"{len(promises)} rows the tests were also run with", "the promise behind them "
+              f"switched off, and failed as they should; for {len(mutants())} others `make mutants` "
+              "breaks the line of", "the source that keeps the promise."]
     for letter, title in PARTS.items():
         lines += ["", f"## {title}", "",
                   "| row | here | test | language | result | fails without | missing |",
@@ -207,6 +235,8 @@ def page(results: dict[str, str], files: dict[str, str], promises: dict[str, str
             has_test = name in files or name in python
             result = results.get(name, "not run") if has_test else "none"
             promise = f"`{promises[name]}`" if name in promises else ""
+            if name in mutants():
+                promise += f"{', ' if promise else ''}mutant: {mutants()[name]}"
             language = ", ".join(["C++"] * (name in files) + ["Python"] * (name in python))
             lines.append(f"| `{name}` | {row.here} | {test} | {language} | {result} | {promise} | "
                          f"{row.missing} |")
@@ -232,13 +262,15 @@ def differences(text: str, files: dict[str, str], promises: dict[str, str],
             *(f"{row}: {result}" for row, result in sorted(shown.items())
               if result not in ("passes", "none")),
             *(f"{row}: in faults.py, but there is no such test" for row in
-              sorted(promises.keys() - files.keys()))]
+              sorted(promises.keys() - files.keys())),
+            *(f"{row}: nothing breaks its promise, neither a switch nor a mutant" for row in
+              sorted(with_test & names - promises.keys()))]
 
 
 def check() -> int:
     text = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
     files = dict.fromkeys(python_tests(), PYTHON_TESTS.name) | tests_in(TESTS)
-    found = differences(text, files, faults(), set(ROWS))
+    found = differences(text, files, mutants() | faults(), set(ROWS))
     shown = {row for row in ROWS if re.search(rf"^\| `{row}` .*test_scenarios\.py", text, re.M)}
     found += [f"{row}: Python's test and the page differ" for row in shown ^ python_tests()]
     keras = re.findall(r"^\| `\w+` \| [^|\n]* \|$", text, re.MULTILINE)
@@ -252,33 +284,47 @@ def check() -> int:
     return 1 if found else 0
 
 
-def seen_to_fail(binary: Path) -> dict[str, str]:
-    """The rows of faults.py whose test fails without its promise, and the promise."""
+def outcomes(binary: Path | None, row: str, off: str = "") -> dict[str, str]:
+    """Language -> what became of the row's test: passes, fails by an assertion, or something else."""
+    found = {}
+    if binary is not None and row in tests_in(TESTS):
+        found["C++"] = run_tests(binary, row, off)[1].get(row, "crashes or hangs")
+    if row in python_tests():
+        found["Python"] = python_results({row}, off)[row]
+    return found
+
+
+def seen_to_fail(binary: Path | None, rows: list[str]) -> dict[str, str]:
+    """The rows whose tests pass as they are and fail by an assertion without their promise."""
     seen = {}
-    for row, promise in faults().items():
-        well, results = run_tests(binary, row, promise)
-        # A crash or a hang without the promise is a failure too.
-        fails = not well and results.get(row) != "passes"
-        if row in python_tests() and not python_fails({row}, promise):
-            fails = False
-            print(f"{row}: its Python test still passes")
-        print(f"{row}: {'fails' if fails else 'STILL PASSES'} without {promise}", flush=True)
-        if fails:
+    for row in rows:
+        promise = faults()[row]
+        wrong = [f"its {language} test {outcome} as it is" for language, outcome in
+                 outcomes(binary, row).items() if outcome != "passes"]
+        without = outcomes(binary, row, promise)
+        wrong += [f"its {language} test {outcome}" for language, outcome in without.items()
+                  if outcome != "fails"]
+        if not without:
+            wrong.append("it has no test here")
+        print(f"{row}: " + ("; ".join(wrong) if wrong else f"fails without {promise}"), flush=True)
+        if not wrong:
             seen[row] = promise
     return seen
 
 
-def switch_off(binary: Path) -> int:
-    passed = faults().keys() - seen_to_fail(binary).keys()
+def switch_off(binary: Path | None, rows: list[str]) -> int:
+    seen = seen_to_fail(binary, rows or list(faults()))
+    unseen = len(rows or faults()) - len(seen)
     promises = set(faults().values())
     text = "\n".join(path.read_text(encoding="utf-8") for pattern in ("*.cc", "*.h")
-                     for path in (ROOT / "src").rglob(pattern))
+                     for folder in ("src", "python/bindings")
+                     for path in (ROOT / folder).rglob(pattern))
     unused = sorted(set(re.findall(r'PENSTOCK_OFF\("([\w.]+)"\)', text)) - promises)
     for name in unused:
-        print(f"{name}: in src/, but no row fails without it")
-    print(f"scenarios-off: {len(faults())} rows, {len(promises)} promises, "
-          f"{len(passed)} still pass")
-    return 1 if passed or unused else 0
+        print(f"{name}: in the source, but no row fails without it")
+    print(f"scenarios-off: {len(seen)} passed, {unseen} failed; {len(mutants())} more rows are "
+          "broken by make mutants")
+    return 1 if unseen or unused else 0
 
 
 def self_test() -> int:
@@ -286,17 +332,28 @@ def self_test() -> int:
     good = "| `a1` | x | [t](t) | C++ | passes | | |\n| `a2` | y | | | none | | z |\n"
     cases = [
         (good, {"a1": "t"}, {"a1": "p"}, []),
-        (good, {"a1": "t", "a2": "t"}, {}, ["a2: a test that the page does not show"]),
-        (good, {}, {}, ["a1: the page shows a test that is not there"]),
-        (good, {"a1": "t", "b": "t"}, {}, ["b: a test, but no row in tools/scenarios.py"]),
-        (good.split("\n")[0], {"a1": "t"}, {}, ["a2: missing on the page"]),
-        (good.replace("passes", "fails"), {"a1": "t"}, {}, ["a1: fails"]),
-        (good + "| `a1` | [k](k) |\n| `a2` | k |\n| x | y |\n", {"a1": "t"}, {}, []),
-        (good, {"a1": "t"}, {"a2": "p"}, ["a2: in faults.py, but there is no such test"]),
+        (good, {"a1": "t"}, {}, ["a1: nothing breaks its promise, neither a switch nor a mutant"]),
+        (good, {"a1": "t", "a2": "t"}, {"a1": "p"}, ["a2: a test that the page does not show"]),
+        (good, {}, {"a1": "p"}, ["a1: the page shows a test that is not there",
+                                 "a1: in faults.py, but there is no such test"]),
+        (good, {"a1": "t", "b": "t"}, {"a1": "p"}, ["b: a test, but no row in tools/scenarios.py"]),
+        (good.split("\n")[0], {"a1": "t"}, {"a1": "p"}, ["a2: missing on the page"]),
+        (good.replace("passes", "fails"), {"a1": "t"}, {"a1": "p"}, ["a1: fails"]),
+        (good + "| `a1` | [k](k) |\n| `a2` | k |\n| x | y |\n", {"a1": "t"}, {"a1": "p"}, []),
+        (good, {"a1": "t"}, {"a1": "p", "a2": "p"},
+         ["a2: in faults.py, but there is no such test"]),
     ]
     failed = [(found, expected) for text, files, promises, expected in cases
               if (found := differences(text, files, promises, names)) != expected]
-    print(*failed, f"scenarios self-test: {len(cases)} cases, {len(failed)} failed", sep="\n")
+    output = ("PASSED t.py::test_a\nFAILED t.py::test_b - AssertionError: assert 3 == 4\n"
+              "FAILED t.py::test_c - Failed: DID NOT RAISE\nFAILED t.py::test_d - KeyError: 'x'\n"
+              "ERROR t.py::test_e - ImportError\nFAILED t.py::test_aa - assert False\n")
+    expected = {"a": "passes", "b": "fails", "c": "fails", "d": "ends in KeyError: 'x'",
+                "e": "ends in ImportError", "f": "did not run", "aa": "fails"}
+    failed += [(row, found) for row, outcome in expected.items()
+               if (found := python_result(output, row)) != outcome]
+    count = len(cases) + len(expected)
+    print(*failed, f"scenarios self-test: {count} cases, {len(failed)} failed", sep="\n")
     return 1 if failed else 0
 
 
@@ -305,6 +362,8 @@ def main() -> int:
     parser.add_argument("--tests", type=Path, default=ROOT / "build/dev/tests/penstock_tests")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--off", action="store_true")
+    parser.add_argument("--rows", default="", help="with --off: only these, by commas")
+    parser.add_argument("--python-only", action="store_true", help="with --off: no C++ tests")
     parser.add_argument("--self-test", action="store_true")
     arguments = parser.parse_args()
     if arguments.self_test:
@@ -312,15 +371,17 @@ def main() -> int:
     if arguments.check:
         return check()
     if arguments.off:
-        return switch_off(arguments.tests)
+        return switch_off(None if arguments.python_only else arguments.tests,
+                          [row for row in arguments.rows.split(",") if row])
     well, results = run_tests(arguments.tests, "*")
     PAGE.parent.mkdir(exist_ok=True)
     for name, row in ROWS.items():
         if row.compiled and not run_compiled(arguments.tests.parent.parent, row.compiled):
             results[name] = "fails"
     results |= {row: results.get(row, "passes") for row in python_tests()}
-    results |= dict.fromkeys(python_fails(python_tests()), "fails")
-    seen = seen_to_fail(arguments.tests)
+    results |= {row: result for row, result in python_results(python_tests()).items()
+                if result != "passes"}
+    seen = seen_to_fail(arguments.tests, list(faults()))
     PAGE.write_text(page(results, tests_in(TESTS), seen, python_tests()), encoding="utf-8")
     print(f"{PAGE.relative_to(ROOT)}: {len(results)} tests, "
           f"{sum(result == 'passes' for result in results.values())} pass")

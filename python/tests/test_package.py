@@ -42,8 +42,9 @@ def test_errors_speak_python():
 @pytest.mark.parametrize("page", doc_blocks.python_pages())
 def test_the_python_of_a_page_runs(page, tmp_path):
     """The blocks of a page are one program; those that need other libraries run elsewhere."""
-    code, _, error = run_page(page, tmp_path)
+    code, out, error = run_page(page, tmp_path)
     assert code == 0, error
+    assert doc_blocks.not_printed(doc_blocks.python_program(page), out + error) == ""
 
 
 def test_the_page_of_peers_counts_what_is_tested():

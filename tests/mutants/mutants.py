@@ -1,61 +1,187 @@
-"""Bugs of one logical line each, as (name, file, right line, wrong line).
+"""Bugs of one logical line each, and the tests that must notice them.
 
 Each right line stands exactly once in its file. run.py makes every line wrong in turn and requires
-the property test to name a difference.
+a test to fail: the property test where nothing else is named.
 """
 
-MUTANTS = [
-    ("last remainder row to the wrong share", "src/order/cut.h",
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    name: str
+    file: str
+    right: str
+    wrong: str
+    kind: str = "property"  # property, gtest, pytest or train
+    tests: str = ""  # a GoogleTest filter, or test files and names for pytest
+    scenario: str = ""  # the row of docs/scenarios.md whose promise this breaks
+
+
+def _of(kind: str, tests: str, *rows: tuple[str, ...], scenario: str = "") -> list[Mutant]:
+    return [Mutant(*row, kind, tests, scenario) for row in rows]
+
+
+PROPERTY = [
+    Mutant("last remainder row to the wrong share", "src/order/cut.h",
      "return rows / shares + (share < rows % shares ? 1 : 0);",
      "return rows / shares + (shares - 1 - share < rows % shares ? 1 : 0);"),
-    ("pass missing from the key", "src/plan/order_stages.cc",
+    Mutant("pass missing from the key", "src/plan/order_stages.cc",
      "Permutation(size, {order.seed, key.pass, key.round}).apply(out);",
      "Permutation(size, {order.seed, 0, key.round}).apply(out);"),
-    ("position counted at prefetch", "src/run/pass_run.h",
+    Mutant("position counted at prefetch", "src/run/pass_run.h",
      "std::uint64_t delivered() const { return delivered_.load(); }",
      "std::uint64_t delivered() const { return opened_.load(); }"),
-    ("slab reused one batch early", "src/run/pass_run.cc",
+    Mutant("slab reused one batch early", "src/run/pass_run.cc",
      "batches.emplace_back(std::move(share));",
      "batches.emplace_back("
      "std::shared_ptr<const BatchData>(std::shared_ptr<void>(), share.get()));"),
-    ("missing-count decremented before the write", "src/run/pass_run.cc",
+    Mutant("missing-count decremented before the write", "src/run/pass_run.cc",
      "finish(piece, compute(piece), task.began);",
      "finish(piece, {}, task.began), static_cast<void>(compute(piece));"),
-    ("restore after a change of G off by one", "src/feed/loader.cc",
+    Mutant("restore after a change of G off by one", "src/feed/loader.cc",
      "{state.step, state.position, batch}", "{state.step, state.position + 1, batch}"),
-    ("repeat ignoring its round", "src/plan/order_stages.cc",
+    Mutant("repeat ignoring its round", "src/plan/order_stages.cc",
      "ask.turn.round * rounds + round, ask.turn.lap}", "ask.turn.round * rounds, ask.turn.lap}"),
-    ("occurrence missing from the random key", "src/plan/value_stages.cc",
+    Mutant("occurrence missing from the random key", "src/plan/value_stages.cc",
      "key.rng(out.identity.occurrence[row],", "key.rng(0,"),
-    ("a fixed order reshuffled all the same", "src/plan/order_stages.cc",
+    Mutant("a fixed order reshuffled all the same", "src/plan/order_stages.cc",
      "std::ranges::copy(ask.positions, out.begin());\n"
      "    const Turn key = order.reshuffle ? ask.turn : Turn{};",
      "std::ranges::copy(ask.positions, out.begin());\n    const Turn key = ask.turn;"),
-    ("a cache that keeps another turn", "src/plan/value_stages.cc",
+    Mutant("a cache that keeps another turn", "src/plan/value_stages.cc",
      "const Ask first_turn{{0, 0},", "const Ask first_turn{{0, 1},"),
-    ("drop keeps the tail", "src/order/steps.cc",
+    Mutant("drop keeps the tail", "src/order/steps.cc",
      "(tail != TailRule::drop && count % batch != 0 ? 1 : 0)", "(count % batch != 0 ? 1 : 0)"),
-    ("shard that always starts at 0", "src/plan/order_stages.cc",
+    Mutant("shard that always starts at 0", "src/plan/order_stages.cc",
      "out[i] = first + stride * ask.positions[i];", "out[i] = stride * ask.positions[i];"),
-    ("the end of an epoch is not the start of the next", "src/feed/loader.cc",
+    Mutant("the end of an epoch is not the start of the next", "src/feed/loader.cc",
      "ended = at_end();\n    state.position", "state.position"),
-    ("ids of a concatenation start again", "src/plan/program.cc",
+    Mutant("ids of a concatenation start again", "src/plan/program.cc",
      "samples(*node.inputs[1], first_id + id_space(*node.inputs[0]))",
      "samples(*node.inputs[1], first_id)"),
-    ("the end of a stream counted as a step", "src/feed/loader.cc",
+    Mutant("the end of a stream counted as a step", "src/feed/loader.cc",
      "ended = run_ && !run_->stopped() && at_end();", "ended = run_ && run_->stopped();"),
-    ("a window's anchor taken after the pull", "src/plan/order_flows.cc",
+    Mutant("a window's anchor taken after the pull", "src/plan/order_flows.cc",
      "write_anchor(began_, anchor);",
      "Anchor late;\n      input_->save(late);\n      write_anchor(late, anchor);"),
-    ("replay that decodes", "src/plan/program.cc",
+    Mutant("replay that decodes", "src/plan/program.cc",
      "if (map == nullptr && !moves) return flow(node, first_id);",
      "if (!moves) return flow(node, first_id);"),
-    ("a ledger row kept in its share", "src/sample/batch_data.cc",
+    Mutant("a ledger row kept in its share", "src/sample/batch_data.cc",
      "if (failed(flags[row]) && facts_.slots == 0 && !(keep_one && row == 0)) continue;",
      "if (flags[row] > kRowMasked) continue;"),
-    ("a window that reaches across its edge", "src/plan/program.cc",
+    Mutant("a window that reaches across its edge", "src/plan/program.cc",
      "{shuffle->options.window.value(), order.seed, order.reshuffle}",
      "{shuffle->options.window.value() + 1, order.seed, order.reshuffle}"),
-    ("rows that are lent are lent again", "src/plan/source_flows.cc",
+    Mutant("rows that are lent are lent again", "src/plan/source_flows.cc",
      "position_ += rows;\n    return {&ahead_rows_, first};", "return {&ahead_rows_, first};"),
 ]
+
+KERNELS = [
+    *_of("gtest", "*Unfilter*", (
+        "Paeth takes another neighbor on a tie", "src/kernel/unfilter.cc",
+        "return threshold <= low ? high : upper;", "return threshold < low ? high : upper;")),
+    *_of("gtest", "*Resample*:*Axis*", (
+        "a resize that is half a pixel off", "src/kernel/axis.cc",
+        "const double centre = (static_cast<double>(pixel) + 0.5) * scale;",
+        "const double centre = static_cast<double>(pixel) * scale;")),
+    *_of("gtest", "*Resample*:*Axis*", (
+        "a resize without antialiasing", "src/kernel/axis.cc",
+        "(request.antialias || request.filter == Filter::area) ? std::max(1.0, scale) : 1.0;",
+        "request.filter == Filter::area ? std::max(1.0, scale) : 1.0;")),
+    *_of("gtest", "*Resample*", (
+        "fixed-point weights that do not add up", "src/kernel/axis.cc",
+        "const long rounded = std::lround(end);", "const long rounded = static_cast<long>(end);")),
+    *_of("gtest", "*Pixel*", (
+        "pixels stored without rounding", "src/kernel/pixels.cc",
+        "return static_cast<T>(std::min(std::max(value, 0.0F), kMost) + 0.5F);",
+        "return static_cast<T>(std::min(std::max(value, 0.0F), kMost));")),
+]
+
+IMAGES = [
+    *_of("gtest", "*Png*", (
+        "a chunk whose CRC is not looked at", "src/codec/png.cc",
+        "return crc_of(bytes.subspan(chunk.at + 4, length + 4)) == big32(bytes, chunk.at + 8 + length);",
+        "return crc_of(bytes.subspan(chunk.at + 4, length + 4)) != 0;")),
+    *_of("gtest", "*Bmp*", (
+        "a BMP upside down", "src/codec/bmp.cc",
+        "const std::int64_t row = header.top_down ? part.y : header.height - 1 - part.y;",
+        "const std::int64_t row = header.top_down ? header.height - 1 - part.y : part.y;")),
+    *_of("gtest", "*Image*:*Picture*", (
+        "a crop of a mirrored image from the wrong side", "src/op/picture.cc",
+        "const Region inside = unmirrored(region, width(), height(), mirror_x_, mirror_y_);",
+        "const Region inside = unmirrored(region, width(), height(), false, mirror_y_);")),
+    *_of("gtest", "*Image*", (
+        "two flips that do not cancel", "src/op/picture.cc",
+        "mirror_x_ = mirror_x_ != horizontal;", "mirror_x_ = mirror_x_ || horizontal;")),
+    *_of("gtest", "*Image*", (
+        "a center crop off by one", "src/op/crop.cc",
+        "{(picture.width() - width_) / 2, (picture.height() - height_) / 2, width_, height_}",
+        "{(picture.width() - width_) / 2, (picture.height() - height_ + 1) / 2, width_, height_}")),
+    *_of("gtest", "*Image*", (
+        "a flip that is never drawn", "src/op/flip.cc",
+        "picture.flip(horizontal_ && horizontal, vertical_ && vertical);",
+        "picture.flip(horizontal_ && vertical, vertical_ && vertical);")),
+    *_of("gtest", "MixingTest.*", (
+        "mixed labels that do not follow the pixels", "src/op/mixing.cc",
+        "mixed[c] = static_cast<float>(kept) * own[c] + static_cast<float>(1 - kept) * other[c];",
+        "mixed[c] = 0.5F * own[c] + 0.5F * other[c];")),
+]
+
+REPLICAS = [
+    *_of("gtest", "*Reduce*:Scenario.b_custom_mean:*Strategy*", (
+        "a mean of means", "src/replica/reduce.cc",
+        "count += PENSTOCK_OFF(\"reduce.counts\") ? 1 : part.count;", "count += 1;")),
+    *_of("gtest", "*Reduce*:*Strategy*", (
+        "a padded row in the mean of an axis", "src/replica/reduce.cc",
+        "for (std::size_t inner = 0; rows.valid(row) && inner < split.inner; ++inner)",
+        "for (std::size_t inner = 0; inner < split.inner; ++inner)")),
+    *_of("gtest", "*Team*:*Strategy*", (
+        "replicas in different collectives", "src/replica/team.cc",
+        "if (its.doing == Doing::waiting && its.word != members_[member].word)",
+        "if (its.doing == Doing::waiting && its.word.empty())")),
+    *_of("gtest", "*Feed*", (
+        "an epoch that is a step too long", "src/replica/feed.cc",
+        "if (epoch_steps_ == *steps_) {\n    end_epoch();", "if (epoch_steps_ > *steps_) {\n    end_epoch();")),
+    *_of("gtest", "*Feed*", (
+        "a state of a feed that forgets its epoch", "src/replica/feed.cc",
+        "State::Epochs{epoch_ + 1, 0}", "State::Epochs{epoch_, 0}")),
+]
+
+READING = [
+    *_of("gtest", "*Fetch*", (
+        "bytes of another row", "src/run/fetcher.cc",
+        "ticket->read.offset != read.offset)", "false)")),
+    *_of("gtest", "*Fetch*", (
+        "a read that was dropped stays in the budget", "src/run/fetcher.cc",
+        "options.budget->give_back(bytes_of(ticket->read));", "")),
+    *_of("gtest", "*Fetch*", (
+        "reads queued beyond the limit", "src/run/fetcher.cc",
+        "if (shared_->stopping || shared_->held + bytes > options_.bytes_max) return;",
+        "if (shared_->stopping) return;")),
+]
+
+TRAINING = [
+    *_of("train", "*SameWeights*:*Bucket*", (
+        "a replica's gradient left out", "train/src/gradient_buckets.cc",
+        "for (std::size_t r = 1; r < flats_.size(); ++r)",
+        "for (std::size_t r = 2; r < flats_.size(); ++r)")),
+    *_of("train", "*SameWeights*", (
+        "gradients that are not cleared", "train/src/gradient_buckets.cc",
+        "for (torch::Tensor& flat : flats_[replica]) flat.zero_();", "")),
+    *_of("train", "*Checkpoint*", (
+        "a checkpoint whose checksums are not compared", "train/src/checkpoint.cc",
+        "entry.value(\"crc32c\", Json()) == Json(crc32c(text));", "true;")),
+]
+
+WORKERS = [
+    *_of("pytest", "python/tests/test_workers.py", (
+        "a worker that died is not started again", "python/bindings/worker_round.cc",
+        "if (worker.pid < 0 || worker.ended()) {", "if (worker.pid < 0) {"),
+         scenario="d_worker_killed"),
+    *_of("pytest", "python/tests/test_workers.py", (
+        "results read from the other slot", "python/bindings/worker_round.cc",
+        "worker.slot = flight.slot;", "worker.slot = 1 - flight.slot;")),
+]
+
+MUTANTS = [*PROPERTY, *KERNELS, *IMAGES, *REPLICAS, *READING, *TRAINING, *WORKERS]

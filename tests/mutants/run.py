@@ -1,21 +1,29 @@
-"""Does the property test notice? Builds the project with one line wrong at a time (mutants.py).
+"""Do the tests notice? Builds the project with one line wrong at a time (mutants.py).
 
     python3 tests/mutants/run.py [--cases 1000] [--seed 1] [--only NAME ...]
+    python3 tests/mutants/run.py --check     fails unless each right line stands once in its file
     python3 tests/mutants/run.py --list
 
-Works on a copy under build/mutants. Prints the difference that gave each mutant away, and fails
-when one got through. NAME is any part of a mutant's name.
+Works on a copy under build/mutants. First the unchanged copy must pass every test that is asked to
+notice something. Then each mutant is built and its test run: the line that gave it away is printed,
+and the run fails when one got through. NAME is any part of a mutant's name.
 """
 
 import argparse
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-from mutants import MUTANTS
+from mutants import MUTANTS, Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
 COPY = ROOT / "build" / "mutants"
+PYTHON = ROOT / ".venv/bin/python"
+SECONDS_MAX = 900  # for one test run; a mutant may hang
+TARGETS = {"property": ["property_driver"], "gtest": ["penstock_tests"],
+           "pytest": ["penstock_python", "penstock_command"], "train": ["penstock_train_tests"]}
 
 
 def copy_tree() -> None:
@@ -31,33 +39,92 @@ def copy_tree() -> None:
             target.chmod(source.stat().st_mode)
 
 
-def build() -> str | None:
-    """What the compiler said, or None when it was content."""
-    for command in (["cmake", "--preset", "dev"],
-                    ["cmake", "--build", "--preset", "dev", "--target", "property_driver"]):
-        done = subprocess.run(command, cwd=COPY, capture_output=True, text=True)
-        if done.returncode != 0:
-            return done.stdout + done.stderr
+def settings(kinds: set[str]) -> list[str]:
+    """What CMake needs to know for the kinds of tests that are run."""
+    found = []
+    if "pytest" in kinds:
+        found += ["-DPENSTOCK_PYTHON=ON", f"-DPython_EXECUTABLE={PYTHON}"]
+    if "train" in kinds:
+        prefix = subprocess.run(
+            [PYTHON, "-W", "ignore", "-c", "import torch; print(torch.utils.cmake_prefix_path)"],
+            check=True, capture_output=True, text=True).stdout.strip()
+        found += ["-DPENSTOCK_TRAIN=ON", f"-DCMAKE_PREFIX_PATH={prefix}"]
+    return found
+
+
+def run(command: list[str]) -> tuple[int, str]:
+    """The exit status and what was printed; a hang counts as a failure."""
+    environment = {**os.environ, "PYTHONPATH": str(COPY / "build/dev/python")}
+    try:
+        done = subprocess.run(command, cwd=COPY, env=environment, capture_output=True, text=True,
+                              errors="replace", timeout=SECONDS_MAX, check=False)
+    except subprocess.TimeoutExpired:
+        return 1, f"still running after {SECONDS_MAX} s"
+    return done.returncode, done.stdout + done.stderr
+
+
+def build(kinds: set[str], configure: list[str]) -> str | None:
+    """What the compiler said, or None when it had nothing against it."""
+    targets = [target for kind in sorted(kinds) for target in TARGETS[kind]]
+    for command in (["cmake", "--preset", "dev", *configure],
+                    ["cmake", "--build", "--preset", "dev", "--target", *targets]):
+        status, output = run(command)
+        if status != 0:
+            return output
     return None
 
 
-def first_difference(cases: int, seed: int) -> str | None:
-    """What the property test said of the first failing case, or None when all passed."""
-    command = [sys.executable, "tests/property/run.py", "--driver",
-               "build/dev/tests/property_driver", "--cases", str(cases), "--seed", str(seed),
-               "--jobs", "2", "--first"]
-    done = subprocess.run(command, cwd=COPY, capture_output=True, text=True)
-    if done.returncode == 0:
+def first_failure(kind: str, tests: str, cases: int, seed: int) -> str | None:
+    """The first thing that a test run complained about, or None when all passed."""
+    if kind == "property":
+        status, output = run([sys.executable, "tests/property/run.py", "--driver",
+                              "build/dev/tests/property_driver", "--cases", str(cases), "--seed",
+                              str(seed), "--jobs", "2", "--first"])
+        pattern = r"^FAILED.*?: (.*)|^FAILED.*\n\s*(.*)"
+    elif kind == "pytest":
+        status, output = run([str(PYTHON), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider",
+                              *tests.split()])
+        pattern = r"^(?:FAILED|ERROR) (.*)"
+    else:
+        program = {"gtest": "build/dev/tests/penstock_tests",
+                   "train": "build/dev/train/penstock_train_tests"}[kind]
+        status, output = run([program, f"--gtest_filter={tests}", "--gtest_fail_fast"])
+        if status == 0 and "[  PASSED  ] 0 tests" in output:
+            return f"no test is called {tests}"
+        pattern = r"^\[  FAILED  \] (\S+)"
+    if status == 0:
         return None
-    lines = done.stdout.splitlines()
-    for line, after in zip(lines, lines[1:]):
-        if line.startswith("FAILED"):
-            return line.split(": ", 1)[1] if ": " in line else after.strip()
-    return f"the test ended with {done.returncode}: {(lines or [done.stderr])[-1]}"
+    found = re.search(pattern, output, re.MULTILINE)
+    words = next(filter(None, found.groups()), "") if found else ""
+    return words or f"status {status}: {(output.strip().splitlines() or ['nothing printed'])[-1]}"
 
 
-def named(parts: list[str]) -> list[tuple[str, str, str, str]]:
-    return [mutant for mutant in MUTANTS if any(part in mutant[0] for part in parts)]
+def misplaced(mutants: list[Mutant]) -> list[str]:
+    """Mutants whose right line does not stand exactly once in its file."""
+    found = []
+    for mutant in mutants:
+        path = ROOT / mutant.file
+        count = path.read_text(encoding="utf-8").count(mutant.right) if path.is_file() else 0
+        if count != 1:
+            found.append(f"{mutant.name}: the line stands {count} times in {mutant.file}")
+    return found
+
+
+def named(parts: list[str]) -> list[Mutant]:
+    return [mutant for mutant in MUTANTS if any(part in mutant.name for part in parts)]
+
+
+def baseline(mutants: list[Mutant], args: argparse.Namespace) -> str | None:
+    """Why the unchanged project does not pass the tests that are to notice, or None."""
+    kinds = {mutant.kind for mutant in mutants}
+    if problem := build(kinds, settings(kinds)):
+        return problem[-2000:]
+    for kind in sorted(kinds):
+        tests = sorted({mutant.tests for mutant in mutants if mutant.kind == kind})
+        joined = ":".join(tests) if kind in ("gtest", "train") else " ".join(tests)
+        if problem := first_failure(kind, joined, args.cases, args.seed):
+            return f"{kind}: {problem}"
+    return None
 
 
 def main() -> int:
@@ -66,35 +133,37 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", metavar="NAME", help="mutants with NAME in it")
     parser.add_argument("--list", action="store_true", help="print the names and end")
+    parser.add_argument("--check", action="store_true", help="look for the lines and end")
     args = parser.parse_args()
     if unknown := [part for part in args.only or [] if not named([part])]:
         parser.error(f"no mutant has {unknown[0]!r} in its name; --list prints them")
     mutants = named(args.only or [""])
     if args.list:
-        print(*(mutant[0] for mutant in mutants), sep="\n")
+        print(*(mutant.name for mutant in mutants), sep="\n")
         return 0
+    wrong = misplaced(mutants)
+    if args.check or wrong:
+        print(*wrong, f"mutants: {len(mutants)} lines, {len(wrong)} misplaced", sep="\n")
+        return 1 if wrong else 0
     copy_tree()
-    if problem := build() or first_difference(args.cases, args.seed):
+    if problem := baseline(mutants, args):
         print(f"the unchanged project does not pass: {problem}")
         return 1
     survivors = 0
-    for name, file, right, wrong in mutants:
-        path = COPY / file
-        original = path.read_text()
-        if original.count(right) != 1:
-            print(f"{name}: the line stands {original.count(right)} times in {file}")
-            survivors += 1
-            continue
-        path.write_text(original.replace(right, wrong))
+    for mutant in mutants:
+        path = COPY / mutant.file
+        original = path.read_text(encoding="utf-8")
+        path.write_text(original.replace(mutant.right, mutant.wrong), encoding="utf-8")
         try:
-            problem = build()
-            found = first_difference(args.cases, args.seed) if problem is None else None
+            problem = build({mutant.kind}, [])
+            found = None if problem else first_failure(mutant.kind, mutant.tests, args.cases,
+                                                       args.seed)
         finally:
-            path.write_text(original)
+            path.write_text(original, encoding="utf-8")
         if problem is not None or found is None:
             survivors += 1
             found = f"NOT NOTICED ({'does not build: ' + problem[-500:] if problem else 'passed'})"
-        print(f"{name:<50} {found[:150]}", flush=True)
+        print(f"{mutant.name:<50} {found[:150]}", flush=True)
     print(f"{len(mutants) - survivors} passed, {survivors} failed")
     return 1 if survivors else 0
 

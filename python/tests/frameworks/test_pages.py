@@ -29,3 +29,4 @@ def test_the_python_of_a_page_runs_with_its_libraries(page, tmp_path):
     done = subprocess.run([sys.executable, program], cwd=tmp_path, check=False, text=True,
                           capture_output=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert doc_blocks.not_printed(program.read_text(), done.stdout + done.stderr) == ""
