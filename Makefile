@@ -91,7 +91,7 @@ test-python: python  ## the tests of the Python package
 	.venv/bin/python -m pytest python/tests
 
 test-torch: python  ## the tests with torch itself, in the torch of .venv
-	.venv/bin/python $(FRAMEWORK_PYTEST) $(FRAMEWORK_TESTS)/test_torch.py
+	.venv/bin/python $(FRAMEWORK_PYTEST) $(FRAMEWORK_TESTS)/test_torch*.py $(FRAMEWORK_TESTS)/test_pages.py
 
 # Environments with the real libraries; torch goes first, since what needs it would take another.
 FRAMEWORKS := .cache/frameworks
@@ -119,7 +119,7 @@ test-frameworks: python $(FRAMEWORKS)/torch/ready $(FRAMEWORKS)/tensorflow/ready
 	    $(FRAMEWORK_PYTEST) $(FRAMEWORK_TESTS)/test_keras*.py $(FRAMEWORK_TESTS)/test_pages.py || exit 1; done
 	@echo "test-frameworks: torch"
 	@PYTHONPATH=$(CURDIR)/build/dev/python $(FRAMEWORKS)/torch/bin/python $(FRAMEWORK_PYTEST) \
-	  $(FRAMEWORK_TESTS)/test_torch.py
+	  $(FRAMEWORK_TESTS)/test_torch*.py
 	@echo "test-frameworks: all passed"
 
 wheel: setup  ## a wheel that runs with nothing installed, and the proof (PYTHONS="python3.10 python3.13")

@@ -200,8 +200,11 @@ def run_cpp(block: Block, toolchain: Toolchain) -> Result:
     return Result(True, "compiled and run")
 
 
-def run_line(command: str) -> Result | None:
-    """Runs one command of a bash block; None where it is of a kind that is not run."""
+def run_line(command: str, build: Path) -> Result | None:
+    """Runs one command of a bash block; None where it is of a kind that is not run.
+
+    Pages name the programs of `make demo`, in build/release; here those of `build` are run.
+    """
     if re.match(r"make(\s|$)", command):
         make = ["make", "-n", *shlex.split(command, comments=True)[1:]]
         result = execute(make, ROOT)
@@ -209,17 +212,18 @@ def run_line(command: str) -> Result | None:
         missing = "Nothing to be done for" in result.output
         return Result(result.ok and not missing, "no such target", result.output)
     if command.startswith("build/"):
-        return execute(["bash", "-o", "pipefail", "-c", command], ROOT)
+        here = command.replace("build/release/", f"{shlex.quote(str(build))}/")
+        return execute(["bash", "-o", "pipefail", "-c", here], ROOT)
     return None
 
 
-def run_bash(block: Block) -> Result:
+def run_bash(block: Block, build: Path) -> Result:
     done = skipped = 0
     for line in block.text.replace("\\\n", " ").splitlines():
         for command in map(str.strip, line.split("&&")):
             if not command or command.startswith("#"):
                 continue
-            result = run_line(command)
+            result = run_line(command, build)
             if result is None:
                 # What follows may need what was not run, a `cd` say.
                 skipped += 1
@@ -238,7 +242,7 @@ def run_block(block: Block, toolchain: Toolchain) -> Result:
     if block.language == "cpp":
         return run_cpp(block, toolchain)
     if block.language == "bash":
-        return run_bash(block)
+        return run_bash(block, toolchain.folder.parent)
     if block.language == "python":
         command = "make test-frameworks" if block.needs else "make test-python"
         return Result(True, f"run by {command}")

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <set>
 
+#include "base/mutex.h"
 #include "base/temp_folder.h"
 #include "codec/made_images.h"
 #include "tests/scenarios/article.h"
@@ -80,6 +83,8 @@ TEST(Scenario, a003_full_pipeline) {
   EXPECT_EQ(feed.plan().steps().count(), 3U);
   double weight = 0;
   double bias = 0;
+  Mutex mutex;
+  std::map<std::uint64_t, std::set<double>> means;  // of each picture, over the epochs
   for (int epoch = 0; epoch < 60; ++epoch)
     while (auto step = feed.next()) {
       const auto gradient = strategy.run(
@@ -92,6 +97,8 @@ TEST(Scenario, a003_full_pipeline) {
               const double mean =
                   std::accumulate(first, first + 64 * 64 * 3, 0.0) / (64 * 64 * 3) - 0.5;
               const double error = 1 / (1 + std::exp(-(weight * mean + bias))) - labels[i];
+              const Lock lock(mutex);
+              means[share.sample_id()[i]].insert(mean);
               sums[0] += error * mean;
               sums[1] += error;
             }
@@ -103,6 +110,12 @@ TEST(Scenario, a003_full_pipeline) {
       bias -= sum.values<double>()[1] / static_cast<double>(step->global_valid());
     }
   EXPECT_GT(weight, 1) << "light pictures are class 1";
+  EXPECT_EQ(means.size(), 23U) << "every picture was seen";
+  for (const auto& [id, each] : means) {
+    const double spread = *each.rbegin() - *each.begin();
+    EXPECT_GT(spread, 0.05) << "picture " << id << " has the same brightness in every epoch";
+    EXPECT_LT(spread, 0.21) << "picture " << id << " is brighter or darker than was asked for";
+  }
 }
 
 TEST(Scenario, d_corrupt_png) {

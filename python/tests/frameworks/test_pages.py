@@ -17,6 +17,15 @@ if os.environ.get("KERAS_BACKEND", "tensorflow") != "tensorflow":
     HAVING = tuple(name for name in HAVING if name != "tensorflow")
 
 
+def make_photos(folder):
+    """A folder of pictures in two classes, for the pages that read one called `photos`."""
+    pixels = bytes(range(256)) * 75  # 80 x 80 x 3
+    for number in range(150):
+        path = folder / f"photos/{'cat' if number % 2 else 'dog'}/{number}.ppm"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"P6 80 80 255\n" + pixels[number:] + pixels[:number])
+
+
 def needed(page):
     return {block.needs for block in doc_blocks.page_blocks(page) if block.needs}
 
@@ -24,6 +33,7 @@ def needed(page):
 @pytest.mark.parametrize("page", [page for page in doc_blocks.python_pages()
                                   if needed(page) & set(HAVING)])
 def test_the_python_of_a_page_runs_with_its_libraries(page, tmp_path):
+    make_photos(tmp_path)
     program = tmp_path / "page.py"
     program.write_text(doc_blocks.python_program(page, HAVING))
     done = subprocess.run([sys.executable, program], cwd=tmp_path, check=False, text=True,
