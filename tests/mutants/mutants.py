@@ -31,7 +31,7 @@ PROPERTY = [
     Mutant("position counted at prefetch", "src/run/pass_run.h",
      "std::uint64_t delivered() const { return delivered_.load(); }",
      "std::uint64_t delivered() const { return opened_.load(); }"),
-    Mutant("slab reused one batch early", "src/run/pass_run.cc",
+    Mutant("slab reused one batch early", "src/run/pass_delivery.cc",
      "batches.emplace_back(std::move(share));",
      "batches.emplace_back("
      "std::shared_ptr<const BatchData>(std::shared_ptr<void>(), share.get()));"),
@@ -184,4 +184,42 @@ WORKERS = [
         "worker.slot = flight.slot;", "worker.slot = 1 - flight.slot;")),
 ]
 
-MUTANTS = [*PROPERTY, *KERNELS, *IMAGES, *REPLICAS, *READING, *TRAINING, *WORKERS]
+SCENARIOS = [
+    *_of("gtest", "Scenario.a000_sequence_even", (
+        "an index asked twice at the end", "src/source/sequence.cc",
+        "{ again = sequence_->get(index); }",
+        "{ again = sequence_->get(index), again = sequence_->get(index); }"),
+         scenario="a000_sequence_even"),
+    *_of("gtest", "Scenario.a001_take", (
+        "take of one step more", "src/order/steps.cc",
+        "part->count = std::min(left, wanted);", "part->count = std::min(left, wanted + 1);"),
+         scenario="a001_take"),
+    *_of("gtest", "Scenario.a004_map_arity", (
+        "the arity of a function is not compared", "src/op/user_fn.cc",
+        "if (input.fields.size() != fn_.inputs.size())",
+        "if (input.fields.size() < fn_.inputs.size())"),
+         scenario="a004_map_arity"),
+    *_of("gtest", "Scenario.d_getitem_raises", (
+        "the user's exception is lost", "src/base/guarded.h",
+        "std::current_exception(),\n                    row()};",
+        "nullptr,\n                    row()};"),
+         scenario="d_getitem_raises"),
+    *_of("gtest", "Scenario.d_other_width", (
+        "rows of another width are let through", "src/source/sequence.cc",
+        "if (row != *wanted)", "if (row.fields.size() != wanted->fields.size())"),
+         scenario="d_other_width"),
+    *_of("gtest", "Scenario.d_blocked", (
+        "a long wait is not reported", "src/run/pass_report.cc",
+        "if (waited < report_after) return;", "if (waited < 1000 * report_after) return;"),
+         scenario="d_blocked"),
+    *_of("gtest", "Scenario.d_resume_size", (
+        "a state of several kilobytes", "src/feed/state.cc", "return fields.dump();",
+        "return fields.dump(100);"),
+         scenario="d_resume_size"),
+    *_of("pytest", "python/tests/test_scenarios.py::test_d_ctrl_c", (
+        "a wait that does not look for Ctrl-C", "python/bindings/interpreter.cc",
+        "if (PyErr_CheckSignals() != 0) throw nb::python_error();", ""),
+         scenario="d_ctrl_c"),
+]
+
+MUTANTS = [*PROPERTY, *KERNELS, *IMAGES, *REPLICAS, *READING, *TRAINING, *WORKERS, *SCENARIOS]

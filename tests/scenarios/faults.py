@@ -17,6 +17,7 @@ FAULTS = {
     "a002_map_batch_cache_prefetch": "cache.keep",
     "a002_run_undistributed": "reduce.counts",
     "a003_inner_iterator": "warn.asked_again",
+    "a003_slow_sequence": "run.ahead",
     "a003_brightness_range": "image.range",
     "a003_full_pipeline": "image.range",
     "a004_iterator_per_step": "warn.one_batch_iterators",
