@@ -19,7 +19,7 @@ help:  ## this menu
 
 .PHONY: help setup demo test everything check build compile python test-python test-torch test-frameworks wheel stubs train \
         test-train asan tsan processes property long scenarios scenarios-off scenarios-smoke mutants mutants-smoke fuzz \
-        check-limits check-hardening bench bench-python bench-train bench-page rivals lint tidy format docs clean announce-demo announce-test
+        check-limits check-hardening bench bench-python bench-train bench-page rivals lint tidy format docs clean consumer consumer-whole announce-demo announce-test
 .NOTPARALLEL:
 
 # What apt-get prints is shown only when it fails.
@@ -62,10 +62,10 @@ test-train: train  ## the tests of the trainer: in one process, as processes, be
 build: setup
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet property_driver penstock_command
 
-test: announce-test lint compile property processes train docs test-python test-torch test-train scenarios-smoke asan tsan check-limits  ## what CI runs; `make everything` runs the rest too
+test: announce-test lint compile consumer property processes train docs test-python test-torch test-train scenarios-smoke asan tsan check-limits  ## what CI runs; `make everything` runs the rest too
 	@echo "make test: all passed"
 
-everything: test test-frameworks scenarios-off mutants wheel fuzz long check-hardening tidy  ## all tests there are: hours, 20 GB
+everything: test consumer-whole test-frameworks scenarios-off mutants wheel fuzz long check-hardening tidy  ## all tests there are: hours, 20 GB
 	@echo "make everything: all passed"
 
 compile: build  ## programs that must not compile, and what the compiler must say
@@ -215,6 +215,20 @@ tidy: setup  ## lint, and clang-tidy over everything
 
 format: setup
 	clang-format-19 -i $$(git ls-files -co --exclude-standard '*.cc' '*.h')
+
+consumer: build  ## a project outside the tree: the installed library by find_package and pkg-config; compiled as a subdirectory
+	rm -rf build/consumer && cmake --install build/dev --prefix build/consumer/installed >/dev/null
+	cmake -S tests/consumer -B build/consumer/package -G Ninja \
+	  -DCMAKE_PREFIX_PATH=$(CURDIR)/build/consumer/installed >/dev/null
+	cmake --build build/consumer/package -- --quiet && build/consumer/package/consumer
+	PKG_CONFIG_PATH=$$(dirname $$(find $(CURDIR)/build/consumer/installed -name penstock.pc)) && export PKG_CONFIG_PATH && \
+	  c++ tests/consumer/main.cc $$(pkg-config --cflags --libs --static penstock) -o build/consumer/by_pkg_config && \
+	  build/consumer/by_pkg_config
+	cmake -S tests/consumer -B build/consumer/subdirectory -G Ninja -DPENSTOCK_SOURCE=$(CURDIR) >/dev/null
+	cmake --build build/consumer/subdirectory -- --quiet $(or $(CONSUMER),CMakeFiles/consumer.dir/main.cc.o)
+
+consumer-whole:  # as a subdirectory the library is built once more
+	$(MAKE) consumer CONSUMER=consumer && build/consumer/subdirectory/consumer
 
 docs: build train  ## every code block of README and docs, executed
 	python3 tools/doc_blocks.py --build build/dev
