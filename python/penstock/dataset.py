@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -315,7 +316,10 @@ class Dataset(metaclass=_Words):
         return map(pickle.loads, rows) if packs else rows
 
     def __repr__(self) -> str:
-        return f"<penstock.Dataset\n{self.describe().rstrip()}>"
+        # Keras shows this where fit is given the dataset itself.
+        keras = ("\nfor Keras: ps.keras.dataset(ps.Loader(dataset.batch(n)))"
+                 if "keras" in sys.modules else "")
+        return f"<penstock.Dataset\n{self.describe().rstrip()}{keras}>"
 
 
 def _has_one_shape(spec: Spec) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -196,6 +197,13 @@ class Loader:
         """Lets the threads go; the next `for` starts them again."""
         self._native.stop()
 
+    def _by_passes(self) -> Loader:
+        """The same loader, whose epochs are passes over the data."""
+        plain = object.__new__(Loader)
+        plain._native, plain.dataset = self._native, self.dataset
+        plain.steps_per_epoch = plain._epochs = None
+        return plain
+
     def __enter__(self) -> Loader:
         return self
 
@@ -209,5 +217,7 @@ class Loader:
 
     def __repr__(self) -> str:
         plan = self.plan
-        steps = "unknown" if plan.steps is None else plan.steps
-        return f"<penstock.Loader: {steps} steps, rank {plan.rank} of {plan.world}>"
+        steps = self.steps_per_epoch or ("unknown" if plan.steps is None else plan.steps)
+        # Keras shows this where fit is given the loader itself.
+        keras = "; for Keras: ps.keras.dataset(loader)" if "keras" in sys.modules else ""
+        return f"<penstock.Loader: {steps} steps, rank {plan.rank} of {plan.world}{keras}>"

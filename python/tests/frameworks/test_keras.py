@@ -1,6 +1,10 @@
 """ps.keras against the real Keras, on the backend that KERAS_BACKEND names."""
 
 import json
+import os
+import socket
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -118,13 +122,26 @@ def test_fields_are_named():
 def test_what_is_no_loader_or_has_no_end_is_refused():
     with pytest.raises(ps.ConfigError, match="wants a Loader"):
         ps.keras.dataset(table())
-    stream = ps.Loader(ps.from_generator(lambda: iter(range(50))).batch(8))
     with pytest.raises(ps.ConfigError, match="steps_per_epoch="):
-        ps.keras.dataset(stream)
+        ps.keras.dataset(ps.Loader(ps.range(50).repeat().batch(8)))
+    for wrong in (-1, 0, 1.5, "x", object()):
+        with pytest.raises(ps.ConfigError, match="steps_per_epoch"):
+            keras_data(steps_per_epoch=wrong)
+    with pytest.raises(ps.ConfigError, match="y=3 is not a string"):
+        ps.keras.dataset(ps.Loader(table()), y=3)
+    with pytest.raises(ps.ConfigError, match="no argument batch_size="):
+        ps.keras.dataset(ps.Loader(table()), batch_size=3)
     with pytest.raises(ps.ConfigError, match="steps_per_epoch=8, and a pass has 7"):
         keras_data(steps_per_epoch=8)
     with pytest.raises(ps.ConfigError, match="not one step"):
         ps.keras.dataset(ps.Loader(ps.range(3).batch(4), tail="drop"))
+
+
+def test_a_loader_given_to_fit_itself_says_what_to_do():
+    with pytest.raises(ValueError, match=r"ps\.keras\.dataset\(loader\)"):
+        linear().fit(ps.Loader(table()))
+    with pytest.raises(ValueError, match=r"ps\.keras\.dataset\(ps\.Loader"):
+        linear().fit(table())
 
 
 # fit's own shuffle
@@ -256,6 +273,127 @@ def test_endless_data_in_epochs():
     np.testing.assert_allclose(weights_of(model), trained_by_hand(steps)[0], **CLOSE)
 
 
+def test_steps_per_epoch_of_fit_gives_epochs_that_continue_one_another():
+    for fit in (lambda model, data: model.fit(data, epochs=4, steps_per_epoch=3, shuffle=False,
+                                              verbose=0),
+                lambda model, data: ps.keras.fit(model, data, epochs=4, steps_per_epoch=3,
+                                                 verbose=0)):
+        counted = Counted()
+        model, data = linear(), keras_data()
+        model.fit(data, epochs=1, shuffle=False, verbose=0)  # a whole pass of 7 comes first
+        data.set_epoch(1)
+        model.fit(data, epochs=4, steps_per_epoch=3, shuffle=False, verbose=0,
+                  callbacks=[counted])
+        assert counted.epochs == [3, 3, 3, 3]
+        steps = sum(planned(3), [])[:7 + 12]
+        np.testing.assert_allclose(weights_of(model), trained_by_hand(steps)[0], **CLOSE)
+        model, data = linear(), keras_data()
+        fit(model, data)
+        np.testing.assert_allclose(weights_of(model), trained_by_hand(sum(planned(2), [])[:12])[0],
+                                   **CLOSE)
+    with pytest.raises(ps.ConfigError, match="steps_per_epoch=8, and a pass has 7"):
+        linear().fit(keras_data(), steps_per_epoch=8, shuffle=False, verbose=0)
+
+
+class Counted(keras.callbacks.Callback):
+    """Steps of each epoch."""
+
+    def __init__(self):
+        super().__init__()
+        self.epochs = []
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epochs.append(0)
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.epochs[-1] += 1
+
+
+def test_a_loader_with_steps_per_epoch_is_taken_as_it_is():
+    model = linear()
+    loader = ps.Loader(table(), steps_per_epoch=5)
+    data = ps.keras.dataset(loader, x="x", y="y")
+    assert len(data) == 5
+    model.fit(data, epochs=3, shuffle=False, verbose=0)
+    steps = sum(planned(3), [])[:15]
+    np.testing.assert_allclose(weights_of(model), trained_by_hand(steps)[0], **CLOSE)
+
+
+# Streams
+
+
+def rows_of_table(longer=False):
+    arrays = samples()
+
+    def rows(epoch):
+        for i in range(103 if not longer or epoch == 0 else 50 if epoch == 1 else 103):
+            yield {name: values[i] for name, values in arrays.items()}
+
+    return ps.from_generator(rows).batch(16)
+
+
+def stream_data(**options):
+    return ps.keras.dataset(ps.Loader(rows_of_table(**options)), x="x", y="y")
+
+
+def in_order(rows):
+    return [np.arange(at, min(at + 16, rows)) for at in range(0, rows, 16)]
+
+
+@pytest.mark.filterwarnings("error:Your input ran out of data")
+def test_a_stream_needs_no_steps_per_epoch():
+    for fit in (lambda model, data, **options: model.fit(data, shuffle=False, **options),
+                ps.keras.fit):
+        model, data, counted = linear(), stream_data(), Counted()
+        history = fit(model, data, epochs=3, verbose=0, callbacks=[counted]).history
+        assert counted.epochs == [7, 7, 7] and len(history["loss"]) == 3 and data.epoch == 3
+        np.testing.assert_allclose(weights_of(model), trained_by_hand(in_order(103) * 3)[0],
+                                   **CLOSE)
+    with pytest.raises(TypeError, match="no len"):
+        len(data)
+    with pytest.raises(ps.ConfigError, match="passes -> ps.keras.dataset"):
+        linear().fit(stream_data(), steps_per_epoch=3, shuffle=False, verbose=0)
+    with pytest.raises(ps.ConfigError, match="class_weight= has no effect"):
+        ps.keras.fit(linear(), stream_data(), class_weight={0: 1.0})
+
+
+def test_the_passes_of_a_stream_may_differ_in_length():
+    model, counted = linear(), Counted()
+    ps.keras.fit(model, stream_data(longer=True), epochs=3, verbose=0, callbacks=[counted])
+    assert counted.epochs == [7, 4, 7]
+    steps = in_order(103) + in_order(50) + in_order(103)
+    np.testing.assert_allclose(weights_of(model), trained_by_hand(steps)[0], **CLOSE)
+
+
+@pytest.mark.filterwarnings("error:Your input ran out of data")
+def test_evaluate_and_predict_of_a_stream():
+    model = linear(metrics=["mse"])
+    result = model.evaluate(stream_data(), verbose=0, return_dict=True)
+    np.testing.assert_allclose(result["loss"], (samples()["y"] ** 2).mean(), **CLOSE)
+    assert model.predict(stream_data(), verbose=0).shape == (103, 1)
+    history = model.fit(stream_data(), validation_data=stream_data(), epochs=2, shuffle=False,
+                        verbose=0).history
+    assert len(history["val_loss"]) == 2
+
+
+@pytest.mark.parametrize("stop", [(0, 1), (1, 0), (1, 3), (1, 6), (2, 4)])
+def test_a_fit_of_a_stream_resumes_in_the_middle_of_an_epoch(tmp_path, stop):
+    def program(*callbacks):
+        keras.utils.set_random_seed(0)
+        model, data = linear(keras.optimizers.Adam(0.1)), stream_data()
+        resume = ps.keras.Resume(data, tmp_path / "save", every=1)
+        ps.keras.fit(model, data, epochs=3, resume=resume, verbose=0, callbacks=list(callbacks))
+        return weights_of(model), int(model.optimizer.iterations)
+
+    with pytest.raises(KeyboardInterrupt):
+        program(StopAt(*stop))
+    resumed, iterations = program()
+    assert iterations == 21
+    never = linear(keras.optimizers.Adam(0.1))
+    ps.keras.fit(never, stream_data(), epochs=3, verbose=0)
+    np.testing.assert_allclose(resumed, weights_of(never), rtol=1e-6, atol=1e-7)
+
+
 # Stopping and going on
 
 
@@ -318,6 +456,88 @@ def test_states_are_json_and_name_what_does_not_fit(tmp_path):
         resume.restore(linear())
     with pytest.raises(ps.ConfigError, match="made for other data"):
         ps.keras.fit(linear(), keras_data(), resume=resume)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A folder with a save, and a Resume of other data that may load it."""
+    data = keras_data()
+    ps.keras.fit(linear(), data, epochs=1, resume=ps.keras.Resume(data, tmp_path), verbose=0)
+    return tmp_path, ps.keras.Resume(keras_data(), tmp_path)
+
+
+def test_weights_that_are_not_those_that_were_saved_are_refused(saved):
+    folder, resume = saved
+    (weights,) = folder.glob("*.weights.h5")
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(ps.StateError, match="check sum differs.*begin anew"):
+        resume.restore(linear())
+    weights.write_bytes(b"")  # as a power cut may leave it
+    with pytest.raises(ps.StateError, match="check sum differs"):
+        resume.restore(linear())
+    weights.unlink()
+    with pytest.raises(ps.StateError, match="is missing"):
+        resume.restore(linear())
+
+
+def test_a_state_names_no_file_outside_its_folder(saved):
+    folder, resume = saved
+    state = json.loads((folder / "state.json").read_text())
+    for name in ("../outside.weights.h5", "/etc/passwd", "..", "", 3, "a/b"):
+        (folder / "state.json").write_text(json.dumps({**state, "weights": name}))
+        with pytest.raises(ps.StateError, match="not what Resume wrote.*beside it"):
+            resume.restore(linear())
+
+
+def test_weights_are_on_disk_before_the_state_names_them(tmp_path, monkeypatch):
+    from penstock import keras_resume
+    events = []
+    on_disk, replace = keras_resume._on_disk, os.replace
+    monkeypatch.setattr(keras_resume, "_on_disk",
+                        lambda path: (events.append(("on disk", path.name)), on_disk(path)))
+    monkeypatch.setattr(os, "replace",
+                        lambda a, b: (events.append(("named", b.name)), replace(a, b)))
+    data = keras_data()
+    ps.keras.fit(linear(), data, epochs=1, resume=ps.keras.Resume(data, tmp_path / "s"), verbose=0)
+    weights = "epoch-1-step-0.weights.h5"
+    assert [kind for kind, _ in events] == ["on disk", "named", "on disk", "named", "on disk"]
+    assert [name for kind, name in events if kind == "named"] == [weights, "state.json"]
+    assert events[0][1].endswith(".weights.h5") and events[2][1] == events[4][1] == "s"
+
+
+def test_drafts_of_processes_that_were_killed_are_removed(saved):
+    folder, _ = saved
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], check=True,
+                          capture_output=True, text=True).stdout.strip()
+    host = socket.gethostname()
+    gone = [folder / f"draft-{host}-{dead}{kind}" for kind in (".weights.h5", ".json")]
+    others = [folder / f"draft-{host}-{os.getppid()}.json", folder / f"draft-elsewhere-{dead}.json"]
+    for path in gone + others:
+        path.touch()
+    data = keras_data()
+    ps.keras.fit(linear(), data, epochs=2, resume=ps.keras.Resume(data, folder), verbose=0)
+    assert not any(path.exists() for path in gone) and all(path.exists() for path in others)
+
+
+def test_a_fit_with_steps_per_epoch_is_resumed_without_naming_them_again(tmp_path):
+    def program(*callbacks, **options):
+        keras.utils.set_random_seed(0)
+        model, data = linear(keras.optimizers.Adam(0.1)), keras_data()
+        ps.keras.fit(model, data, epochs=4, resume=ps.keras.Resume(data, tmp_path, every=1),
+                     verbose=0, callbacks=list(callbacks), **options)
+        return weights_of(model), int(model.optimizer.iterations)
+
+    with pytest.raises(KeyboardInterrupt):
+        program(StopAt(2, 1), steps_per_epoch=3)
+    resumed, iterations = program()
+    assert iterations == 12
+    never, data = linear(keras.optimizers.Adam(0.1)), keras_data()
+    ps.keras.fit(never, data, epochs=4, steps_per_epoch=3, verbose=0)
+    np.testing.assert_allclose(resumed, weights_of(never), rtol=1e-6, atol=1e-7)
+    with pytest.raises(ps.StateError, match="epochs of 3 steps, and these have 5"):
+        keras_data(steps_per_epoch=5).load_state_dict(
+            json.loads((tmp_path / "state.json").read_text())["data"])
 
 
 def test_a_plain_fit_of_a_resumed_epoch_does_not_shorten_the_others():
