@@ -113,7 +113,7 @@ nb::object at_path(nb::handle self, const std::string& path) {
 }
 
 nb::object item(Self self, nb::handle key) {
-  if (nb::isinstance<nb::str>(key)) return at_path(self, nb::cast<std::string>(key));
+  if (nb::isinstance<nb::str>(key)) return at_path(self, utf8_of(key));
   if (!nb::isinstance<nb::int_>(key))
     throw nb::type_error("a batch is indexed by the name of a field, or by its place in a tuple");
   const Structure& structure = batch_of(self).spec().structure;
@@ -123,8 +123,8 @@ nb::object item(Self self, nb::handle key) {
                     "batch.row(i)",
                     batch_of(self).spec().text())
             .c_str());
-  auto place = nb::cast<std::int64_t>(key);
-  const auto parts = static_cast<std::int64_t>(structure.children.size());
+  const auto parts = static_cast<Py_ssize_t>(structure.children.size());
+  Py_ssize_t place = PyNumber_AsSsize_t(key.ptr(), nullptr);  // clips what is too large
   if (place < 0) place += parts;
   if (place < 0 || place >= parts) throw nb::index_error("the tuple has fewer parts");
   return at_path(self, fmt::format("{}", place));
@@ -149,7 +149,7 @@ nb::object numpy(Self self) {
   return nested(self, batch_of(self).spec().structure, 0);
 }
 
-nb::object dlpack(Self self, const std::string& path) {
+nb::object dlpack_of(Self self, const std::string& path) {
   const Tensor tensor = batch_of(self)[path];
   return dlpack_on(tensor.dtype(), tensor.shape(), tensor.raw().data(), self);
 }
@@ -160,7 +160,7 @@ nb::object dlpack_parts(Self self) {
   auto leaf = [&](std::size_t i) -> nb::object {
     const FieldSpec& field = batch.spec().fields[i];
     if (!is_dense(field)) return rows_of(self, field, dlpack_on);
-    return dlpack(self, field.path);
+    return dlpack_of(self, field.path);
   };
   return nest(batch.spec().structure, first, leaf);
 }
@@ -195,16 +195,26 @@ nb::list keys(Self self) {
 void bind_batch(nb::module_& module) {
   nb::class_<PyBatch> batch(module, "Batch",
                             "One share of one global step; views of it keep its memory.");
-  batch.def("__getitem__", item, nb::arg("key"), "The field at a path, as a NumPy view.");
+  batch.def("__getitem__", item, nb::arg("key").none(), "The field at a path, as a NumPy view.");
   batch.def("__iter__", iterate, "The parts of a tuple, or the keys of a dict.");
-  batch.def("__contains__", [](const PyBatch& self, const std::string& path) {
-    return self.batch().spec().find(path).has_value();
-  });
+  batch.def(
+      "__contains__",
+      [](const PyBatch& self, nb::handle path) {
+        return nb::isinstance<nb::str>(path) && self.batch().spec().find(utf8_of(path)).has_value();
+      },
+      nb::arg("path").none(), nb::sig("def __contains__(self, path: object) -> bool"));
   batch.def("__repr__", text);
   batch.def("__len__", [](const PyBatch& self) { return self.batch().rows(); }, "Rows.");
   batch.def("keys", keys, "The keys of a dict.");
   batch.def("numpy", numpy, "All fields as NumPy views, nested as the elements are.");
-  batch.def("dlpack", dlpack, nb::arg("path") = "", "A field as an object with __dlpack__.");
+  batch.def(
+      "dlpack",
+      [](Self self, nb::handle path) {
+        const nb::object text = nb::module_::import_("penstock.arguments").attr("text");
+        return dlpack_of(self, utf8_of(text("dlpack", "path", nb::borrow(path))));
+      },
+      nb::arg("path").none() = "", nb::sig("def dlpack(self, path: str = '') -> typing.Any"),
+      "A field as an object with __dlpack__.");
   batch.def("dlpack_parts", dlpack_parts);
   batch.def(
       "torch",
@@ -214,8 +224,12 @@ void bind_batch(nb::module_& module) {
       nb::sig("def torch(self) -> typing.Any"),
       "All fields as torch tensors on the same memory, nested as the elements are.");
   batch.def(
-      "row", [](Self self, std::size_t index) { return to_python(batch_of(self).row(index)); },
-      nb::arg("index"), "A copy of one row, as a sample.");
+      "row",
+      [](Self self, nb::handle index) {
+        return to_python(batch_of(self).row(whole_of("row", "index", index)));
+      },
+      nb::arg("index").none(), nb::sig("def row(self, index: int) -> typing.Any"),
+      "A copy of one row, as a sample.");
   batch.def_prop_ro("rows", [](const PyBatch& self) { return self.batch().rows(); });
   batch.def_prop_ro("epoch", [](const PyBatch& self) { return self.batch().epoch(); });
   batch.def_prop_ro("step", [](const PyBatch& self) { return self.batch().step(); });

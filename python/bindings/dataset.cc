@@ -75,6 +75,17 @@ Dataset map_samples(const Dataset& self, nb::handle fn, const MapArguments& argu
   return add_map(self, std::move(op), options.seed);
 }
 
+/// Each whole sample, which may have any shape, as the bytes that `pack` makes of it.
+Dataset packed(const Dataset& self, nb::handle pack) {
+  const MapOptions options{"packed", 0, ElementSpec::single(Dtype::bytes), false};
+  return self.map(
+      [call = hold(pack)](const Sample& in) {
+        return with_interpreter(
+            [&] { return sample_of(call_user(call.get(), nb::make_tuple(to_python(in)))); });
+      },
+      options);
+}
+
 bool truth(const nb::object& value) {
   const int held = PyObject_IsTrue(value.ptr());
   if (held < 0) throw nb::python_error();
@@ -195,6 +206,7 @@ void bind_sources(nb::module_& module) {
 void bind_functions_of(nb::class_<Dataset>& dataset) {
   dataset.def("map", map_samples, nb::arg("fn"), nb::arg("arguments"), nb::arg("spec").none(),
               nb::arg("row_wise"), nb::arg("workers").none());
+  dataset.def("packed", packed);
   dataset.def("map_op", [](const Dataset& self, const OpCall& call) { return self.map(call); });
   dataset.def("filter", filter);
   dataset.def("take_while", take_while);

@@ -14,10 +14,10 @@ namespace {
 
 nb::dict where_dict(const Where& where) {
   nb::dict dict;
-  if (!where.dataset.empty()) dict["dataset"] = nb::str(where.dataset.c_str());
-  if (!where.op.empty()) dict["op"] = nb::str(where.op.c_str());
-  if (!where.field.empty()) dict["field"] = nb::str(where.field.c_str());
-  if (!where.file.empty()) dict["file"] = nb::str(where.file.c_str());
+  if (!where.dataset.empty()) dict["dataset"] = str_of(where.dataset);
+  if (!where.op.empty()) dict["op"] = str_of(where.op);
+  if (!where.field.empty()) dict["field"] = str_of(where.field);
+  if (!where.file.empty()) dict["file"] = str_of(where.file);
   if (where.sample) {
     dict["source"] = where.sample->source;
     dict["sample"] = where.sample->number;
@@ -31,8 +31,8 @@ nb::dict where_dict(const Where& where) {
 void set_error(const char* name, const Error& error) {
   try {
     const nb::object type = nb::module_::import_("penstock.errors").attr(name);
-    const nb::object value = type(error.message().c_str(), where_dict(error.where()),
-                                  error.where().text().c_str(), error.remedy().c_str());
+    const nb::object value = type(str_of(error.message()), where_dict(error.where()),
+                                  str_of(error.where().text()), str_of(error.remedy()));
     PyErr_SetObject(type.ptr(), value.ptr());
   } catch (nb::python_error& inner) {
     inner.restore();

@@ -25,8 +25,15 @@ FollowLinks links_of(const std::string& word) {
       "\"");
 }
 
-FolderIndex list_folder(const std::string& root, const std::vector<std::string>& extensions,
-                        const std::string& links, bool labels, const std::string& index) {
+/// Paths are bytes, as the system has them.
+std::string path_of(const nb::bytes& path) {
+  return {path.c_str(), path.size()};
+}
+
+FolderIndex list_folder(const nb::bytes& root_path, const std::vector<std::string>& extensions,
+                        const std::string& links, bool labels, const nb::bytes& index_path) {
+  const std::string root = path_of(root_path);
+  const std::string index = path_of(index_path);
   const FolderOptions options{
       .extensions = extensions, .follow_links = links_of(links), .labels = labels, .index = index};
   const nb::gil_scoped_release release;
@@ -59,7 +66,12 @@ image::MixOptions mix_options(double alpha, double chance, std::uint64_t seed,
 
 void bind_image(nb::module_& module) {
   nb::class_<FolderIndex>(module, "FolderIndex")
-      .def("save", &FolderIndex::save, nb::call_guard<nb::gil_scoped_release>())
+      .def("save",
+           [](const FolderIndex& self, const nb::bytes& file) {
+             const std::string path = path_of(file);
+             const nb::gil_scoped_release release;
+             self.save(path);
+           })
       .def("check", &FolderIndex::check, nb::call_guard<nb::gil_scoped_release>())
       .def("files", &FolderIndex::files)
       .def("bytes", &FolderIndex::bytes)
@@ -67,8 +79,9 @@ void bind_image(nb::module_& module) {
            [](const FolderIndex& self, std::uint64_t file) { return printable(self.name(file)); })
       .def("class_names",
            [](const FolderIndex& self) {
-             std::vector<std::string> names;
-             for (const std::string& name : self.class_names()) names.push_back(printable(name));
+             nb::list names;
+             for (const std::string& name : self.class_names())
+               names.append(nb::bytes(name.data(), name.size()));
              return names;
            })
       .def("class_files", &FolderIndex::class_files)
@@ -77,13 +90,19 @@ void bind_image(nb::module_& module) {
   module.def("image_folder", [](const FolderIndex& index, bool with_path) {
     return Dataset::image_folder(index, with_path);
   });
-  module.def("from_paths", &Dataset::from_paths, nb::call_guard<nb::gil_scoped_release>());
-  module.def(
-      "list_files",
-      [](const std::string& pattern, bool hidden) {
-        return Dataset::list_files(pattern, {.hidden = hidden});
-      },
-      nb::call_guard<nb::gil_scoped_release>());
+  module.def("from_paths",
+             [](const std::vector<nb::bytes>& paths, const std::vector<std::int32_t>& labels) {
+               std::vector<std::string> files;
+               files.reserve(paths.size());
+               for (const nb::bytes& path : paths) files.push_back(path_of(path));
+               const nb::gil_scoped_release release;
+               return Dataset::from_paths(files, labels);
+             });
+  module.def("list_files", [](const nb::bytes& pattern, bool hidden) {
+    const std::string path = path_of(pattern);
+    const nb::gil_scoped_release release;
+    return Dataset::list_files(path, {.hidden = hidden});
+  });
   module.def("read_file", [](const std::string& path) { return read_file(path); });
 
   nb::class_<image::Chain>(module, "Chain")

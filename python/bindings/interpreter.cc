@@ -165,6 +165,30 @@ std::string text_of(nb::handle object) {
   return "(no text)";
 }
 
+nb::str str_of(std::string_view text) {
+  PyObject* const made =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+  if (made == nullptr) throw nb::python_error();
+  return nb::steal<nb::str>(made);
+}
+
+std::string utf8_of(nb::handle text) {
+  Py_ssize_t size = 0;
+  if (const char* const bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size))
+    return {bytes, static_cast<std::size_t>(size)};
+  PyErr_Clear();
+  const nb::object encoded =
+      nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
+  if (!encoded.is_valid()) throw nb::python_error();
+  const auto bytes = nb::borrow<nb::bytes>(encoded);
+  return {bytes.c_str(), bytes.size()};
+}
+
+std::uint64_t whole_of(const char* word, const char* name, nb::handle value) {
+  const nb::object check = nb::module_::import_("penstock.arguments").attr("whole");
+  return nb::cast<std::uint64_t>(check(word, name, nb::borrow(value)));
+}
+
 void give_back_held() {
   lost_and_found().give_back();
 }

@@ -55,6 +55,13 @@ Held hold(nb::handle object);
 
 /// str(object), or something in its place where that raises.
 std::string text_of(nb::handle object);
+/// A str; bytes that are not UTF-8 become what os.fsdecode makes of them.
+nb::str str_of(std::string_view text);
+/// The bytes of a str, as os.fsencode gives them.
+std::string utf8_of(nb::handle text);
+/// A whole number from 0 on; `word` and `name` are the function's and the argument's. Throws
+/// ConfigError through penstock.arguments.
+std::uint64_t whole_of(const char* word, const char* name, nb::handle value);
 
 /// Gives back what was let go; called with the interpreter held.
 void give_back_held();

@@ -46,7 +46,8 @@ LoaderOptions loader_options(const nb::dict& given) {
   options.threads = optional_of<unsigned>(given, "threads");
   options.lookahead_bytes = optional_of<std::uint64_t>(given, "lookahead_bytes");
   options.on_error = nb::cast<bool>(given["skip"]) ? OnError::skip : OnError::raise;
-  options.ledger_file = nb::cast<std::string>(given["ledger_file"]);
+  const auto file = nb::cast<nb::bytes>(given["ledger_file"]);  // as the system has it
+  options.ledger_file = {file.c_str(), file.size()};
   options.skip_limit = optional_of<std::uint64_t>(given, "skip_limit");
   options.stall_after = std::chrono::milliseconds(nb::cast<std::int64_t>(given["stall_after_ms"]));
   options.stall_is_error = nb::cast<bool>(given["stall_is_error"]);
@@ -62,8 +63,8 @@ nb::list entries_of(const Ledger& ledger) {
     dict["step"] = entry.step;
     dict["source"] = entry.sample.source;
     dict["number"] = entry.sample.number;
-    dict["op"] = nb::str(entry.op.c_str());
-    dict["reason"] = nb::str(entry.reason.c_str());
+    dict["op"] = str_of(entry.op);
+    dict["reason"] = str_of(entry.reason);
     entries.append(dict);
   }
   return entries;
@@ -98,7 +99,7 @@ nb::dict report_of(std::uint32_t trace_run, const std::vector<std::string>& deci
   dict["tasks"] = tasks;
   dict["work_seconds"] = worked;
   nb::list lines;
-  for (const std::string& line : decisions) lines.append(nb::str(line.c_str()));
+  for (const std::string& line : decisions) lines.append(str_of(line));
   dict["decisions"] = lines;
   return dict;
 }

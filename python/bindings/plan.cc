@@ -6,6 +6,7 @@
 
 #include "areas.h"
 #include "interpreter.h"
+#include "penstock/state.h"
 
 namespace penstock::python {
 namespace {
@@ -25,7 +26,8 @@ nb::dict tail_cost(const Plan& plan) {
   return dict;
 }
 
-nb::dict check(const Plan& plan, std::uint64_t pass) {
+nb::dict check(const Plan& plan, nb::handle number) {
+  const std::uint64_t pass = whole_of("check", "pass_number", number);
   PassCheck found;
   {
     const Unlocked unlocked;
@@ -37,7 +39,7 @@ nb::dict check(const Plan& plan, std::uint64_t pass) {
   dict["repeated"] = found.repeated;
   dict["dropped"] = found.dropped;
   if (found.wrong) {
-    dict["wrong"] = nb::str(found.wrong->what.c_str());
+    dict["wrong"] = str_of(found.wrong->what);
   } else {
     dict["wrong"] = nb::none();
   }
@@ -47,6 +49,12 @@ nb::dict check(const Plan& plan, std::uint64_t pass) {
 }  // namespace
 
 void bind_plan(nb::module_& module) {
+  module.def("state_with_epochs",
+             [](const std::string& text, std::uint64_t epoch, std::uint64_t step) {
+               State state = State::parse(text);
+               state.epochs = State::Epochs{epoch, step};
+               return state.to_json();
+             });
   nb::class_<Plan> plan(module, "Plan", "What a loader will do, decided before anything runs.");
   plan.def_prop_ro(
       "steps", [](const Plan& self) { return count_or_none(self.steps()); },
@@ -60,8 +68,13 @@ void bind_plan(nb::module_& module) {
   plan.def_prop_ro("world", [](const Plan& self) { return self.shares().total; });
   plan.def_prop_ro("rank", [](const Plan& self) { return self.shares().first; });
   plan.def_prop_ro("tail_cost", tail_cost, "What the tails cost each time through.");
-  plan.def("cut", &Plan::cut, nb::arg("step"), "Samples of each share of a step.");
-  plan.def("check", check, nb::arg("pass_number") = 0,
+  plan.def(
+      "cut",
+      [](const Plan& self, nb::handle step) { return self.cut(whole_of("cut", "step", step)); },
+      nb::arg("step").none(), nb::sig("def cut(self, step: int) -> list[int]"),
+      "Samples of each share of a step.");
+  plan.def("check", check, nb::arg("pass_number").none() = 0,
+           nb::sig("def check(self, pass_number: int = 0) -> dict[str, typing.Any]"),
            "Walks through a pass without data; `wrong` is None when every sample comes once.");
   plan.def("explain", &Plan::explain, "The plan in words.");
   plan.def("serialise", &Plan::serialise, "The plan as JSON.");

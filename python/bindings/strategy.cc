@@ -291,10 +291,11 @@ nb::object distribute_from_function(const PyStrategy& self, nb::handle make,
   return make_object<PyFeed>(std::move(*feed), std::move(leases));
 }
 
-nb::object all_reduce(const PyReplica& self, const std::string& op, nb::handle value,
-                      std::optional<std::uint64_t> count) {
+nb::object all_reduce(const PyReplica& self, nb::handle op, nb::handle value, nb::handle given) {
   Replica& replica = self.get();
-  const Reduce how = reduce_named(op);
+  const Reduce how = reduce_named(text_of(op));
+  std::optional<std::uint64_t> count;
+  if (!given.is_none()) count = whole_of("all_reduce", "count", given);
   const Tensor mine = tensor_of(value);
   Tensor all;
   {
@@ -348,8 +349,10 @@ void bind_step(nb::module_& module) {
     const Unlocked unlocked;
     own.barrier();
   });
-  replica.def("all_reduce", all_reduce, nb::arg("op"), nb::arg("value"),
+  replica.def("all_reduce", all_reduce, nb::arg("op").none(), nb::arg("value").none(),
               nb::arg("count") = nb::none(),
+              nb::sig("def all_reduce(self, op: str, value: typing.Any, count: int | None = None) "
+                      "-> typing.Any"),
               "The sum, or the mean over all samples, of every replica's value.");
   module.def("current_replica", current_replica, nb::sig("def current_replica() -> Replica"));
 }
@@ -395,7 +398,13 @@ void bind_strategy(nb::module_& module) {
       .def_ro("pipeline", &InputContext::pipeline)
       .def_ro("pipelines", &InputContext::pipelines)
       .def_ro("num_replicas_in_sync", &InputContext::replicas)
-      .def("per_replica_batch", &InputContext::per_replica_batch, nb::arg("global_batch"));
+      .def(
+          "per_replica_batch",
+          [](const InputContext& self, nb::handle batch) {
+            return self.per_replica_batch(whole_of("per_replica_batch", "global_batch", batch));
+          },
+          nb::arg("global_batch").none(),
+          nb::sig("def per_replica_batch(self, global_batch: int) -> int"));
   nb::class_<Scope>(module, "Scope")
       .def("leave", &Scope::leave)
       .def("try_leave", &Scope::try_leave);

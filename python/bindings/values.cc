@@ -89,10 +89,7 @@ Tensor text_tensor(nb::handle value, Dtype dtype) {
     const auto bytes = nb::borrow<nb::bytes>(value);
     return Tensor::bytes({bytes.c_str(), bytes.size()}, dtype);
   }
-  Py_ssize_t size = 0;
-  const char* const text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
-  if (text == nullptr) throw nb::python_error();
-  return Tensor::bytes({text, static_cast<std::size_t>(size)}, dtype);
+  return Tensor::bytes(utf8_of(value), dtype);
 }
 
 Tensor tensor_of_array(nb::handle array) {
@@ -280,7 +277,7 @@ nb::object number_of(const Tensor& tensor) {
 
 nb::object to_python(const Tensor& tensor, Bytes bytes, nb::handle owner) {
   if (tensor.dtype() == Dtype::bytes) return nb::bytes(tensor.text().data(), tensor.text().size());
-  if (tensor.dtype() == Dtype::string) return nb::str(tensor.text().data(), tensor.text().size());
+  if (tensor.dtype() == Dtype::string) return str_of(tensor.text());
   if (tensor.shape().empty() && tensor.dtype() != Dtype::bf16)
     return kept().scalars[static_cast<std::size_t>(tensor.dtype())](number_of(tensor));
   if (bytes == Bytes::looked_at)

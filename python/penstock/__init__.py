@@ -34,7 +34,16 @@ from .errors import (
     SampleError,
     StateError,
 )
-from .files import FolderIndex, from_paths, image_folder, list_files, list_images, read_file
+from .files import (
+    FolderIndex,
+    ImageFolder,
+    from_paths,
+    image_folder,
+    list_files,
+    list_images,
+    read_file,
+)
+from .foreign import name_is_missing as _name_is_missing
 from .loader import Batch, Ledger, Loader, Plan
 from .randomness import rng
 from .sequence import Sequence, from_sequence
@@ -58,7 +67,7 @@ if _typing.TYPE_CHECKING:
 __version__: str = _native.version
 __all__ = [
     "INFINITE", "UNKNOWN", "Batch", "CancelledError", "ConfigError", "Counted", "Dataset", "Error",
-    "Feed", "Field", "FolderIndex", "InternalError", "IoError", "Ledger", "Loader",
+    "Feed", "Field", "FolderIndex", "ImageFolder", "InternalError", "IoError", "Ledger", "Loader",
     "MirroredStrategy", "OneDeviceStrategy", "PerReplica", "Plan", "Replica", "ResourceError",
     "SampleError", "Sequence", "StateError", "Step", "Strategy", "cast", "from_generator",
     "from_index", "from_paths", "from_sequence", "from_tensor_slices", "from_tensors",
@@ -71,7 +80,7 @@ def __getattr__(name: str) -> _typing.Any:
     # Their libraries take seconds to import: only who asks for them pays.
     if name in ("keras", "torch"):
         return _importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _name_is_missing(name)
 
 
 # Threads of the engine call Python functions: they must be done before the interpreter is.

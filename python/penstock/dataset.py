@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import pickle
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from . import _native
+from .arguments import (
+    INT64_MAX,
+    flag,
+    made_by,
+    number as number_of,
+    refuse,
+    seed_of,
+    text,
+    whole,
+    whole_or_none,
+)
 from .errors import ConfigError
+from .foreign import explained, verb_is_missing
 from .functions import check_callable, map_arguments, name_of, parameters_of
 from .image import Chain
 from .spec import Spec
@@ -18,8 +32,18 @@ UNKNOWN = -2
 
 T = TypeVar("T")
 
+THREADS_MAX = 2**31 - 1
 
-class Dataset:
+
+class _Words(type):
+    """Says what to write for `ps.Dataset.range` and other names of tf.data's class."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise verb_is_missing(name)
+
+
+@explained
+class Dataset(metaclass=_Words):
     """A description; `Loader` runs it. Verbs give a new dataset and leave this one as it is.
 
     Elements are arrays, numbers, str or bytes, and dicts and tuples of these. Functions get a
@@ -27,8 +51,13 @@ class Dataset:
     """
 
     def __init__(self, native: _native.Dataset) -> None:
-        self._native = native
+        self._native: _native.Dataset = made_by(
+            "a Dataset", native, _native.Dataset,
+            "ps.from_tensor_slices, ps.from_index, ps.from_generator and others make one")
         self._loader: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        raise verb_is_missing(name)
 
     # Sample to sample
 
@@ -47,6 +76,8 @@ class Dataset:
         """
         if isinstance(fn, Chain):
             fn = fn._native.op()
+        text("map", "name", name)
+        row_wise = flag("map", "row_wise", row_wise)
         count = check_workers("map", workers)
         if isinstance(fn, _native.OpCall):
             if count:
@@ -66,6 +97,7 @@ class Dataset:
         returns. `workers` as in `map`.
         """
         check_callable("map_batch", fn)
+        text("map_batch", "name", name)
         team = team_of(f"map_batch({name_of(fn)})", fn, check_workers("map_batch", workers))
         if spec is None and self._native.element_spec() is not None:
             try:
@@ -83,7 +115,7 @@ class Dataset:
         """Keeps what passes; makes a stream. With `mask` rows stay, marked as not valid."""
         known = map_arguments("filter", predicate, self._native, name=name, seed=seed,
                               random=random)
-        return Dataset(self._native.filter(predicate, known, mask))
+        return Dataset(self._native.filter(predicate, known, flag("filter", "mask", mask)))
 
     def take_while(self, predicate: Callable[..., Any], *, name: str = "", seed: int = 0,
                    random: bool | None = None) -> Dataset:
@@ -101,20 +133,25 @@ class Dataset:
 
     def split(self, fraction: float, *, seed: int = 0) -> tuple[Dataset, Dataset]:
         """Two parts that share no sample: about `fraction` of them, and the rest."""
-        first, rest = self._native.split(fraction, seed)
+        first, rest = self._native.split(
+            number_of("split", "fraction", fraction, least=0, most=1,
+                      remedy="the part of the samples in the first dataset, from 0 to 1"),
+            seed_of("split", seed))
         return Dataset(first), Dataset(rest)
 
     def flat_map(self, fn: Callable[..., Dataset], *, name: str = "",
                  spec: Spec = None) -> Dataset:
         """The elements of the datasets that `fn` returns, one after the other."""
-        map_arguments("flat_map", fn, self._native)
+        map_arguments("flat_map", fn, self._native, name=name)
         return Dataset(self._native.flat_map(fn, name or name_of(fn), spec))
 
     def interleave(self, fn: Callable[..., Dataset], *, cycle: int = 16, block: int = 1,
                    name: str = "", spec: Spec = None) -> Dataset:
         """Takes turns between the datasets of `cycle` elements, `block` elements at a time."""
-        map_arguments("interleave", fn, self._native)
-        return Dataset(self._native.interleave(fn, cycle, block, name or name_of(fn), spec))
+        map_arguments("interleave", fn, self._native, name=name)
+        return Dataset(self._native.interleave(
+            fn, whole("interleave", "cycle", cycle, least=1),
+            whole("interleave", "block", block, least=1), name or name_of(fn), spec))
 
     # Order and number
 
@@ -126,25 +163,30 @@ class Dataset:
         """
         if isinstance(seed, str) and seed != "random":
             raise ConfigError(f"shuffle: a seed is a number or \"random\", not {seed!r}")
-        number = None if isinstance(seed, str) else seed
-        return Dataset(self._native.shuffle(number, seed == "random", reshuffle_each_epoch,
-                                            window))
+        drawn = isinstance(seed, str)
+        return Dataset(self._native.shuffle(
+            None if drawn or seed is None else seed_of("shuffle", seed), drawn,
+            flag("shuffle", "reshuffle_each_epoch", reshuffle_each_epoch),
+            whole_or_none("shuffle", "window", window, least=1)))
 
     def repeat(self, count: int = -1) -> Dataset:
         """-1: for ever."""
-        return Dataset(self._native.repeat(count))
+        return Dataset(self._native.repeat(whole(
+            "repeat", "count", count, least=-1, remedy="-1 repeats forever")))
 
     def take(self, count: int) -> Dataset:
         """The first `count` elements; after `batch`, steps. -1: all."""
-        return Dataset(self._native.take(count))
+        return Dataset(self._native.take(whole(
+            "take", "count", count, least=-1, remedy="-1 takes all")))
 
     def skip(self, count: int) -> Dataset:
         """All but the first `count` elements; after `batch`, steps."""
-        return Dataset(self._native.skip(count))
+        return Dataset(self._native.skip(whole("skip", "count", count)))
 
     def shard(self, count: int, index: int) -> Dataset:
         """Elements index, index + count, ... Part of the dataset; replicas never use it."""
-        return Dataset(self._native.shard(count, index))
+        return Dataset(self._native.shard(whole("shard", "count", count, least=1),
+                                          whole("shard", "index", index)))
 
     def concatenate(self, other: Dataset) -> Dataset:
         return Dataset(self._native.concatenate(_native_of("concatenate", other)))
@@ -171,10 +213,15 @@ class Dataset:
         where a size differs from batch to batch `spec` says so, with None for it. `workers` as in
         `map`.
         """
-        batched = self._native.batch(size, tail, drop_remainder)
+        if tail is not None:
+            text("batch", "tail", tail, 'use "short", "even", "pad", "drop", "wrap" or "strict"')
+        batched = self._native.batch(
+            whole("batch", "size", size, least=1, remedy="a number of samples from 1 on"), tail,
+            flag("batch", "drop_remainder", drop_remainder))
+        text("batch", "name", name)
         if collate_fn is None:
             given = [word for word, value in (("spec", spec), ("workers", workers), ("name", name))
-                     if value]
+                     if value not in (None, "")]
             if given:
                 raise ConfigError(f"batch: {given[0]}= is for a collate_fn, and there is none",
                                   remedy="without one rows are stacked, in the engine")
@@ -193,17 +240,25 @@ class Dataset:
 
     def cache(self, *, bytes_max: int | None = None) -> Dataset:
         """Keeps in memory what the first pass gave; shared by all copies of this dataset."""
-        return Dataset(self._native.cache(bytes_max))
+        return Dataset(self._native.cache(whole_or_none("cache", "bytes_max", bytes_max)))
 
     def prefetch(self, steps: int = 0, *, bytes: int = 0) -> Dataset:
         """A wish for look-ahead; what a loader needs it finds by itself."""
-        return Dataset(self._native.prefetch(steps, bytes))
+        ahead = "leave prefetch out: a loader works ahead by itself"
+        return Dataset(self._native.prefetch(whole("prefetch", "steps", steps, remedy=ahead),
+                                             whole("prefetch", "bytes", bytes, remedy=ahead)))
 
     def with_options(self, *, name: str = "", threads: int | None = None,
                      lookahead_bytes: int | None = None) -> Dataset:
-        return Dataset(self._native.with_options(name, threads, lookahead_bytes))
+        return Dataset(self._native.with_options(
+            text("with_options", "name", name),
+            whole_or_none("with_options", "threads", threads, most=THREADS_MAX),
+            whole_or_none("with_options", "lookahead_bytes", lookahead_bytes)))
 
     def apply(self, transform: Callable[[Dataset], T]) -> T:
+        if not callable(transform):
+            raise refuse("apply", "transform", transform, "is not a function",
+                         "pass a function of a dataset, as in apply(lambda ds: ds.batch(4))")
         return transform(self)
 
     # Looking
@@ -232,9 +287,9 @@ class Dataset:
 
     def sample(self, number: int) -> Any:
         """Computes the sample at position `number` of the first pass, alone."""
-        if number < 0:
+        if whole("sample", "number", number, least=-INT64_MAX) < 0:
             raise IndexError(f"sample {number}: positions count from 0")
-        return self._native.sample(number)
+        return self._native.sample(int(number))
 
     def __len__(self) -> int:
         count = self.cardinality()
@@ -247,17 +302,33 @@ class Dataset:
         return True
 
     def __iter__(self) -> Iterator[Any]:
-        """One epoch: batches once batched, else samples. The next one is reshuffled."""
+        """One epoch: batches once batched, else samples, which may differ in size. The next one is
+        reshuffled."""
         from .loader import Loader
+        packs = not self.batched and not _has_one_shape(self.element_spec)
         if self._loader is None:
-            one_by_one = self if self.batched else Dataset(self._native.batch(1, None, False))
-            self._loader = Loader(one_by_one, world=1, rank=0)
+            native = self._native.packed(pickle.dumps) if packs else self._native
+            self._loader = Loader(
+                Dataset(native if self.batched else native.batch(1, None, False)), world=1, rank=0)
         if self.batched:
             return iter(self._loader)
-        return (batch.row(0) for batch in self._loader)
+        rows = (batch.row(0) for batch in self._loader)
+        return map(pickle.loads, rows) if packs else rows
 
     def __repr__(self) -> str:
-        return f"<penstock.Dataset\n{self.describe().rstrip()}>"
+        # Keras shows this where fit is given the dataset itself.
+        keras = ("\nfor Keras: ps.keras.dataset(ps.Loader(dataset.batch(n)))"
+                 if "keras" in sys.modules else "")
+        return f"<penstock.Dataset\n{self.describe().rstrip()}{keras}>"
+
+
+def _has_one_shape(spec: Spec) -> bool:
+    """Whether a batch can hold such elements: all sizes are known."""
+    if isinstance(spec, dict):
+        spec = tuple(spec.values())
+    if isinstance(spec, tuple):
+        return all(_has_one_shape(each) for each in spec)
+    return spec is not None and None not in spec.shape
 
 
 def _native_of(word: str, dataset: Any) -> _native.Dataset:
@@ -268,31 +339,44 @@ def _native_of(word: str, dataset: Any) -> _native.Dataset:
     return dataset._native
 
 
+@explained
 def range(start: int, stop: int | None = None, step: int = 1) -> Dataset:
     """The numbers of Python's range, as int64."""
-    return Dataset(_native.range(*((0, start) if stop is None else (start, stop)), step))
+    first, last = (0, start) if stop is None else (start, stop)
+    limits: dict[str, Any] = {"least": -INT64_MAX - 1, "remedy": "whole numbers, as for Python's "
+                                                                 "range"}
+    return Dataset(_native.range(whole("range", "start", first, **limits),
+                                 whole("range", "stop", last, **limits),
+                                 whole("range", "step", step, **limits)))
 
 
+@explained
 def from_tensors(sample: Any, *, name: str = "") -> Dataset:
     """One element."""
-    return Dataset(_native.from_tensors(sample, name))
+    return Dataset(_native.from_tensors(sample, text("from_tensors", "name", name)))
 
 
+@explained
 def from_tensor_slices(arrays: Any, *, name: str = "") -> Dataset:
     """The rows of arrays, which are read in place: do not change them while a loader runs.
 
     A list or an array of str, or of bytes, gives one of them a sample.
     """
-    return Dataset(_native.from_tensor_slices(arrays, name))
+    return Dataset(_native.from_tensor_slices(arrays, text("from_tensor_slices", "name", name)))
 
 
+@explained
 def from_index(size: int, fn: Callable[[int], Any], *, name: str = "",
                spec: Spec = None) -> Dataset:
     """Sample i is `fn(i)`: a map-style dataset. `fn` must depend on i alone."""
     check_callable("from_index", fn)
-    return Dataset(_native.from_index(size, fn, name or name_of(fn), spec))
+    text("from_index", "name", name)
+    return Dataset(_native.from_index(
+        whole("from_index", "size", size, remedy="the number of samples, as in len(data)"), fn,
+        name or name_of(fn), spec))
 
 
+@explained
 def from_generator(factory: Callable[..., Iterable[Any]] | Iterable[Any], *, name: str = "",
                    spec: Spec = None, resumable: bool | None = None) -> Dataset:
     """A stream. `factory()` makes an iterator for each pass: a generator function, say.
@@ -302,6 +386,9 @@ def from_generator(factory: Callable[..., Iterable[Any]] | Iterable[Any], *, nam
     it saved (`resumable`, found by itself for classes); any other iterator is pulled again from
     its start.
     """
+    text("from_generator", "name", name)
+    if resumable is not None:
+        resumable = flag("from_generator", "resumable", resumable)
     if inspect.isgenerator(factory) or (hasattr(factory, "__next__") and not callable(factory)):
         raise ConfigError(
             f"from_generator: this {type(factory).__name__} is an iterator, which runs only once",
@@ -320,13 +407,18 @@ def from_generator(factory: Callable[..., Iterable[Any]] | Iterable[Any], *, nam
                                           resumable))
 
 
+@explained
 def zip(*datasets: Dataset, strict: bool = False) -> Dataset:
     """Tuples of one sample of each; stops at the shortest, or refuses others with `strict`."""
     if len(datasets) == 1 and isinstance(datasets[0], tuple):  # as tf.data writes it
         datasets = datasets[0]
-    return Dataset(_native.zip([_native_of("zip", each) for each in datasets], strict))
+    return Dataset(_native.zip([_native_of("zip", each) for each in datasets],
+                               flag("zip", "strict", strict)))
 
 
+@explained
 def cast(dtype: Any, path: str = "") -> _native.OpCall:
     """An op for `map`: converts the field at `path`."""
-    return _native.cast(dtype, path)
+    if dtype is None:
+        raise refuse("cast", "dtype", dtype, "is not a dtype", "use a name, as in \"float32\"")
+    return _native.cast(dtype, text("cast", "path", path))

@@ -10,6 +10,9 @@ import re
 from typing import Any
 
 
+_OTHER_SIZES = ("use batch(n, collate_fn=...), which may pad; `for x in dataset` and sample(i) "
+                "show them one by one")
+
 # The engine speaks of C++; the same things in Python.
 _PYTHON = (
     (r"shuffle\(\{\.window = n\}\)", "shuffle(window=n)"),
@@ -21,6 +24,12 @@ _PYTHON = (
     (r"an Rng is keyed", "rng() is keyed"),
     (r"take no Rng", "not draw random numbers"),
     (r"next\(\) gives nothing", "the loop ends"),
+    (r"(map them to one shape) first", rf"\1, or {_OTHER_SIZES}"),
+    (r"((?:for every (?:index|sample)|the same fields); the first one decided what they are"
+     r"|for every index|the same fields; the first one decided them)$",
+     rf"\1. For arrays of different sizes {_OTHER_SIZES}"),
+    (r"\.labels = false", "labels=False"),
+    (r"use ragged\(path\) or row\(i\)", "use batch[path] or batch.row(i)"),
 )
 
 
@@ -44,6 +53,14 @@ class Error(Exception):
 
 class ConfigError(Error, ValueError):
     """A wrong set-up, found before anything runs."""
+
+
+class ArgumentError(ConfigError, TypeError):
+    """A call that does not fit the function: a ConfigError that is a TypeError too."""
+
+
+class MissingNameError(ConfigError, AttributeError):
+    """A name of another library: a ConfigError that is an AttributeError too."""
 
 
 class StateError(Error, ValueError):

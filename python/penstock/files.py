@@ -6,63 +6,107 @@ import os
 from collections.abc import Iterable
 
 from . import _native
+from .arguments import flag, items, made_by, path, text, whole
 from .dataset import Dataset
+from .errors import ConfigError
+from .foreign import explained
 
 
+Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+
+@explained
 class FolderIndex:
     """The images of a folder: names, sizes and classes, found without reading the images."""
 
     def __init__(self, native: _native.FolderIndex) -> None:
-        self._native = native
+        self._native: _native.FolderIndex = made_by("a FolderIndex", native, _native.FolderIndex,
+                                                    "ps.list_images(root) makes one")
 
     def __len__(self) -> int:
         return self._native.files()
 
     @property
     def class_names(self) -> list[str]:
-        return self._native.class_names()
+        """Names of the folders, in the order of the labels; os.fsencode gives their bytes."""
+        return [os.fsdecode(name) for name in self._native.class_names()]
 
     @property
     def left_out(self) -> str:
         """What is in the folder and not among the images, in words."""
         return self._native.left_out_text()
 
-    def save(self, file: str | os.PathLike[str]) -> None:
-        self._native.save(os.fspath(file))
+    def save(self, file: Path) -> None:
+        """Writes the index to a file, for the `index` of `list_images` and `image_folder`."""
+        self._native.save(path("save", "file", file))
 
     def check(self) -> None:
         """Lists the folder again; an error names the first file that differs."""
         self._native.check()
 
 
-def list_images(root: str | os.PathLike[str], *, extensions: Iterable[str] = (),
-                follow_links: str = "inside", labels: bool = True,
-                index: str | os.PathLike[str] = "") -> FolderIndex:
+class ImageFolder(Dataset):
+    """What `image_folder` returns: a dataset that knows its classes."""
+
+    def __init__(self, native: _native.Dataset, index: FolderIndex) -> None:
+        super().__init__(native)
+        self.index = index
+
+    @property
+    def class_names(self) -> list[str]:
+        """Names of the folders, in the order of the labels; os.fsencode gives their bytes."""
+        return self.index.class_names
+
+
+@explained
+def list_images(root: Path, *, extensions: Iterable[str] = (), follow_links: str = "inside",
+                labels: bool = True, index: Path = "") -> FolderIndex:
     """Lists a folder of images: each folder directly in `root` that holds images is a class."""
-    return FolderIndex(_native.list_folder(os.fspath(root), list(extensions), follow_links, labels,
-                                           os.fspath(index)))
+    return FolderIndex(_native.list_folder(
+        path("list_images", "root", root), items("list_images", "extensions", extensions, text),
+        text("list_images", "follow_links", follow_links), flag("list_images", "labels", labels),
+        path("list_images", "index", index)))
 
 
-def image_folder(root: str | os.PathLike[str] | FolderIndex, *, extensions: Iterable[str] = (),
+@explained
+def image_folder(root: Path | FolderIndex, *, extensions: Iterable[str] = (),
                  follow_links: str = "inside", labels: bool = True, with_path: bool = False,
-                 index: str | os.PathLike[str] = "") -> Dataset:
-    """{"image": the encoded file, "label": int32} of every image, sorted by name."""
+                 index: Path = "") -> ImageFolder:
+    """{"image": the encoded file, "label": int32} of every image, sorted by name.
+
+    `class_names` of the dataset are the names of the folders, by label.
+    """
+    with_path = flag("image_folder", "with_path", with_path)
     if not isinstance(root, FolderIndex):
         root = list_images(root, extensions=extensions, follow_links=follow_links, labels=labels,
                            index=index)
-    return Dataset(_native.image_folder(root._native, with_path))
+    elif (tuple(extensions), follow_links, labels, index) != ((), "inside", True, ""):
+        raise ConfigError("image_folder: the folder is listed already, so extensions=, "
+                          "follow_links=, labels= and index= have no effect",
+                          remedy="pass them to list_images")
+    return ImageFolder(_native.image_folder(root._native, with_path), root)
 
 
-def from_paths(paths: Iterable[str | os.PathLike[str]], labels: Iterable[int] = ()) -> Dataset:
+@explained
+def from_paths(paths: Iterable[Path], labels: Iterable[int] = ()) -> Dataset:
     """{"image": the encoded file, "label": int32}, or without labels {"image"}."""
-    return Dataset(_native.from_paths([os.fspath(path) for path in paths], list(labels)))
+    return Dataset(_native.from_paths(
+        items("from_paths", "paths", paths, path),
+        items("from_paths", "labels", labels, _label)))
 
 
-def list_files(pattern: str, *, hidden: bool = False) -> Dataset:
+def _label(word: str, name: str, value: object) -> int:
+    return whole(word, name, value, least=-(2**31), most=2**31 - 1)
+
+
+@explained
+def list_files(pattern: Path, *, hidden: bool = False) -> Dataset:
     """The paths of the files that match, sorted; `**` for any number of folders."""
-    return Dataset(_native.list_files(pattern, hidden))
+    return Dataset(_native.list_files(path("list_files", "pattern", pattern),
+                                      flag("list_files", "hidden", hidden)))
 
 
+@explained
 def read_file(path: str = "") -> _native.OpCall:
     """Reads the file whose path the field `path` holds, and puts its bytes in its place."""
-    return _native.read_file(path)
+    return _native.read_file(text("read_file", "path", path))

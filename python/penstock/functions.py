@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _native
+from .arguments import flag, seed_of, text
 from .errors import ConfigError
 from .randomness import mentions_rng
 
@@ -25,7 +26,8 @@ def parameters_of(fn: Callable[..., Any]) -> dict[str, inspect.Parameter] | None
 
 def check_callable(word: str, fn: Any) -> None:
     if not callable(fn):
-        raise ConfigError(f"{word}: takes a function, not {type(fn).__name__}")
+        raise ConfigError(f"{word}: takes a function, not {type(fn).__name__}",
+                          remedy="pass the function itself, without calling it")
     if inspect.isgeneratorfunction(fn):
         raise ConfigError(
             f"{word}: {name_of(fn)} is a generator function, which gives an iterator and no sample",
@@ -57,9 +59,13 @@ def check_arity(word: str, fn: Callable[..., Any], dataset: _native.Dataset, key
 def map_arguments(word: str, fn: Callable[..., Any], dataset: _native.Dataset, *, name: str = "",
                   seed: int = 0, random: bool | None = None) -> _native.MapArguments:
     check_callable(word, fn)
+    text(word, "name", name)
+    if random is not None:
+        random = flag(word, "random", random)
     parameters = parameters_of(fn) or {}
     keyed = "rng" in parameters and parameters["rng"].kind in (
         inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     check_arity(word, fn, dataset, keyed)
     draws = keyed or (mentions_rng(fn) if random is None else random)
-    return _native.MapArguments(f"{word}({name_of(fn)})", name or name_of(fn), seed, keyed, draws)
+    return _native.MapArguments(f"{word}({name_of(fn)})", name or name_of(fn),
+                                 seed_of(word, seed), keyed, draws)

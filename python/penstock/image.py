@@ -12,22 +12,42 @@ import inspect
 import json
 from typing import Any
 
+import numpy as np
+
 from . import _native
+from .arguments import flag, made_by, number, refuse, seed_of, text, whole
+from .foreign import explained
 
 
+def _plain(word: str, name: str, value: Any) -> Any:
+    """What JSON holds."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(word, name, each) for each in value]
+    if not isinstance(value, (bool, int, float, str)) or isinstance(value, float) and (
+            value - value != 0):  # JSON has neither NaN nor infinity
+        raise refuse(word, name, value, "is not a value of an image op",
+                     "pass numbers, strings, True or False, or lists of them")
+    return value
+
+
+@explained
 class Chain:
     """A value; each op gives a longer chain. `Dataset.map` takes it as it takes a function."""
 
     def __init__(self, native: _native.Chain) -> None:
-        self._native = native
+        self._native: _native.Chain = made_by("a Chain", native, _native.Chain,
+                                              "begin with ps.image.decode() or ps.image.of()")
 
     def seed(self, seed: int) -> Chain:
         """Random ops draw other numbers; default 0."""
-        return Chain(self._native.seed(seed))
+        return Chain(self._native.seed(seed_of("seed", seed)))
 
     def step(self, word: str, **arguments: Any) -> Chain:
         """The op `word`; the methods do the same."""
-        return Chain(self._native.step(word, json.dumps(arguments)))
+        return Chain(self._native.step(text("step", "word", word), json.dumps(
+            {name: _plain(word, name, value) for name, value in arguments.items()})))
 
 
 def _method(word: str, about: str, parameters: list[tuple[str, str | None, str]]) -> Any:
@@ -41,6 +61,7 @@ def _method(word: str, about: str, parameters: list[tuple[str, str | None, str]]
         given = signature.bind(self, *values, **named).arguments
         return self.step(word, **{name: value for name, value in given.items() if name != "self"})
 
+    method = explained(method, word, signature)
     method.__name__ = word
     method.__qualname__ = f"Chain.{word}"
     method.__signature__ = signature  # type: ignore[attr-defined]
@@ -53,30 +74,46 @@ for _word, _about, _parameters in _native.image_steps():
         setattr(Chain, _word, _method(_word, _about, _parameters))
 
 
+@explained
 def of(field: str = "") -> Chain:
     """A chain that begins with pixels: u8, u16 or f32 (white is 1), [height, width(, channels)]."""
-    return Chain(_native.image_of(field))
+    return Chain(_native.image_of(text("of", "field", field)))
 
 
+@explained
 def decode(channels: int = 3, *, field: str = "", keep_16_bit: bool = False,
            fast_scale: bool = False, pixels_max: int = 1 << 27) -> Chain:
     """A chain that begins with encoded bytes; the format is told by content."""
-    return of(field).step("decode", channels=channels, keep_16_bit=keep_16_bit,
-                          fast_scale=fast_scale, pixels_max=pixels_max)
+    return of(text("decode", "field", field)).step(
+        "decode", channels=whole("decode", "channels", channels),
+        keep_16_bit=flag("decode", "keep_16_bit", keep_16_bit),
+        fast_scale=flag("decode", "fast_scale", fast_scale),
+        pixels_max=whole("decode", "pixels_max", pixels_max, least=1))
 
 
+@explained
 def one_hot(classes: int, field: str = "label") -> _native.OpCall:
     """The field of class numbers becomes float32 vectors of length `classes`."""
-    return _native.one_hot(classes, field)
+    return _native.one_hot(whole("one_hot", "classes", classes, least=1, most=2**31 - 1),
+                           text("one_hot", "field", field))
 
 
+@explained
 def mixup(alpha: float = 0.2, *, chance: float = 1.0, seed: int = 0, image: str = "image",
           label: str = "label") -> _native.OpCall:
     """After batch: each sample is mixed with a partner of its global batch, labels alike."""
-    return _native.mixup(alpha, chance, seed, image, label)
+    return _native.mixup(*_mix("mixup", alpha, chance, seed, image, label))
 
 
+@explained
 def cutmix(alpha: float = 1.0, *, chance: float = 1.0, seed: int = 0, image: str = "image",
            label: str = "label") -> _native.OpCall:
     """After batch: a rectangle of a partner of the same global batch is pasted, labels alike."""
-    return _native.cutmix(alpha, chance, seed, image, label)
+    return _native.cutmix(*_mix("cutmix", alpha, chance, seed, image, label))
+
+
+def _mix(word: str, alpha: Any, chance: Any, seed: Any, image: Any,
+         label: Any) -> tuple[float, float, int, str, str]:
+    return (number(word, "alpha", alpha, most=1e300),
+            number(word, "chance", chance, least=0, most=1), seed_of(word, seed),
+            text(word, "image", image), text(word, "label", label))

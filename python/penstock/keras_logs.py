@@ -7,6 +7,7 @@ from typing import Any
 import keras as _keras
 
 from .errors import ConfigError
+from .foreign import explained
 
 _GUESSED = ("accuracy", "acc", "crossentropy", "ce")
 
@@ -55,6 +56,7 @@ def _over_replicas(*counts: Any) -> Any:
     return context.all_reduce(tensorflow.distribute.ReduceOp.SUM, list(counts))
 
 
+@explained
 def metric(of: Any, *, name: str | None = None) -> Any:
     """A metric (by name, function, Loss or Metric) for `compile(weighted_metrics=[...])` that
     counts every sample once, padded batches or not, and by your own sample weights."""
@@ -74,6 +76,7 @@ def metric(of: Any, *, name: str | None = None) -> Any:
     return _Exact(of, name=name)
 
 
+@explained
 class ExactLoss(_keras.callbacks.Callback):  # type: ignore[misc]
     """Puts the mean over all samples where Keras logs the mean over its steps.
 
@@ -91,6 +94,9 @@ class ExactLoss(_keras.callbacks.Callback):  # type: ignore[misc]
     def __init__(self, loss: Any) -> None:
         super().__init__()
         loss = _keras.losses.get(loss)
+        if loss is None:
+            raise ConfigError("ExactLoss: needs a loss",
+                              remedy='a name, a function or a Loss, as in ExactLoss("mse")')
         self.metric = metric(loss, name=self.NAME)
 
     def _correct(self, logs: dict[str, Any] | None) -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
 import keras as _keras
 
+from .arguments import path as path_of
+from .arguments import whole, whole_or_none
 from .errors import ConfigError, StateError
+from .foreign import explained
 
-_FORMAT = 1
+_FORMAT = 2  # 1 had no check sum of the weights
 
 
 def _check_data(word: str, data: Any) -> None:
@@ -21,11 +26,33 @@ def _check_data(word: str, data: Any) -> None:
                           f"{type(data).__name__}")
 
 
+def _on_disk(path: Path) -> None:
+    """Returns when the file, or the names in the folder, would survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check_sum(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(
+            hashlib, "file_digest") else hashlib.sha256(file.read()).hexdigest()
+
+
+def _runs(process: str) -> bool:
+    """Whether a process of this machine has that number."""
+    return not process.isdigit() or os.path.exists(f"/proc/{process}")
+
+
+@explained
 class Resume(_keras.callbacks.Callback):  # type: ignore[misc]
     """Saves weights, optimizer and place in the data to `folder`: after each epoch, and after
     `every` steps. `ps.keras.fit(..., resume=)` goes on from there.
 
-    A save is whole or was not: what is there is replaced when the new one is on disk.
+    A save is whole or was not: what is there is replaced when the new one is on disk, and
+    weights that are not those that were saved are refused.
     """
 
     STATE = "state.json"
@@ -34,11 +61,9 @@ class Resume(_keras.callbacks.Callback):  # type: ignore[misc]
                  every: int | None = None) -> None:
         super().__init__()
         _check_data("Resume", data)
-        if every is not None and every < 1:
-            raise ConfigError(f"Resume: every={every} steps")
         self.data = data
-        self._folder = Path(folder)
-        self._every = every
+        self._folder = Path(os.fsdecode(path_of("Resume", "folder", folder)))
+        self._every = whole_or_none("Resume", "every", every, least=1)
         self._saved = 0
         data.keep_states()
 
@@ -49,12 +74,21 @@ class Resume(_keras.callbacks.Callback):  # type: ignore[misc]
             return False
         try:
             state = json.loads(path.read_text(encoding="utf-8"))
-            weights, place = self._folder / state["weights"], state["data"]
+            form, name, place = state["format"], state["weights"], state["data"]
+            check = state["sha256"] if form == _FORMAT else None
+            if not isinstance(name, str) or name in ("", "..") or name != os.path.basename(name):
+                raise ValueError(f"{name!r} is no name of a file beside it")
         except (ValueError, KeyError, TypeError) as error:
             raise StateError(f"Resume: {path} is not what Resume wrote: {error}") from error
-        if state.get("format") != _FORMAT:
-            raise StateError(f"Resume: {path} is of format {state.get('format')}, this is "
-                             f"{_FORMAT}")
+        if form not in (1, _FORMAT):
+            raise StateError(f"Resume: {path} is of format {form}, this is {_FORMAT}")
+        weights = self._folder / name
+        if not weights.is_file():
+            raise StateError(f"Resume: {weights} is missing, which {path.name} names",
+                             remedy="remove the folder to begin anew")
+        if check is not None and _check_sum(weights) != check:
+            raise StateError(f"Resume: {weights} is not the file that was saved: its check sum "
+                             "differs", remedy="remove the folder to begin anew")
         self.data.load_state_dict(place)
         strategy = getattr(model, "distribute_strategy", None)  # of tf.distribute
         with contextlib.nullcontext() if strategy is None else strategy.scope():
@@ -67,20 +101,36 @@ class Resume(_keras.callbacks.Callback):  # type: ignore[misc]
         """When `step` steps of this epoch are done; the start of the epoch by default."""
         place = self.data.state_dict(step)  # first: it says when this cannot be saved
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._clear_drafts()
         path = self._folder / self.STATE
         name = f"epoch-{place['epoch']}-step-{place['step']}.weights.h5"
-        draft = self._folder / f"draft-{os.getpid()}.weights.h5"
+        draft = self._folder / f"{self._draft()}{os.getpid()}.weights.h5"
         self.model.save_weights(draft, overwrite=True)
+        check = _check_sum(draft)
+        _on_disk(draft)
         os.replace(draft, self._folder / name)
-        draft = path.with_suffix(f".{os.getpid()}")
+        _on_disk(self._folder)  # the state names the weights: they are there before it is
+        draft = self._folder / f"{self._draft()}{os.getpid()}.json"
         with open(draft, "w", encoding="utf-8") as file:
-            json.dump({"format": _FORMAT, "weights": name, "data": place}, file)
+            json.dump({"format": _FORMAT, "weights": name, "sha256": check, "data": place}, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
+        _on_disk(self._folder)  # and the state before the weights of the one before are removed
         for old in self._folder.glob("epoch-*.weights.h5"):
             if old.name != name:
                 old.unlink(missing_ok=True)
+
+    @staticmethod
+    def _draft() -> str:
+        return f"draft-{socket.gethostname()}-"
+
+    def _clear_drafts(self) -> None:
+        """Removes what processes of this machine left that were killed while they saved."""
+        for draft in self._folder.glob(f"{self._draft()}*"):
+            process = draft.name.removeprefix(self._draft()).split(".")[0]
+            if process != str(os.getpid()) and not _runs(process):
+                draft.unlink(missing_ok=True)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self.data.set_epoch(epoch)
@@ -89,7 +139,8 @@ class Resume(_keras.callbacks.Callback):  # type: ignore[misc]
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         done = self.data.first_step + batch + 1
         if self._every is not None and done - self._saved >= self._every:
-            if done - self.data.first_step < self.params["steps"]:  # its end is on_epoch_end's
+            steps = self.params["steps"]  # None where only running shows it
+            if steps is None or done - self.data.first_step < steps:  # its end is on_epoch_end's
                 self.save(done)
             self._saved = done
 
@@ -120,6 +171,7 @@ def _fit_part(model: Any, data: Any, **options: Any) -> Any:
         raise data.failure from error
 
 
+@explained
 def fit(model: Any, data: Any, *, epochs: int = 1, resume: Resume | None = None,
         callbacks: Any = None, **options: Any) -> Any:
     """`model.fit(data, ...)` up to epoch `epochs`, in the loader's order, from where `resume` last
@@ -129,10 +181,14 @@ def fit(model: Any, data: Any, *, epochs: int = 1, resume: Resume | None = None,
     of one fit as many steps. Returns the History of all.
     """
     _check_data("ps.keras.fit", data)
-    for name in ("shuffle", "steps_per_epoch", "initial_epoch"):
+    epochs = whole("ps.keras.fit", "epochs", epochs)
+    if options.get("class_weight") is not None and hasattr(data, "py_dataset"):
+        raise ConfigError("ps.keras.fit: class_weight= has no effect on data without a length",
+                          remedy="ps.keras.dataset(loader, steps_per_epoch=...), or sample_weight=")
+    steps_per_epoch = options.pop("steps_per_epoch", None)
+    for name in ("shuffle", "initial_epoch"):
         if options.get(name):
             remedy = {"shuffle": "leave it out: the loader has shuffled already",
-                      "steps_per_epoch": "ps.keras.dataset(loader, steps_per_epoch=...)",
                       "initial_epoch": "data.set_epoch(...), or a saved state"}[name]
             raise ConfigError(f"ps.keras.fit: {name}={options[name]!r}", remedy=remedy)
     options = {**options, "shuffle": False}
@@ -141,6 +197,8 @@ def fit(model: Any, data: Any, *, epochs: int = 1, resume: Resume | None = None,
             raise ConfigError("ps.keras.fit: `resume` was made for other data",
                               remedy="Resume(data, folder) with the data that is passed here")
         resume.restore(model)
+    if steps_per_epoch is not None:
+        data.set_steps_per_epoch(steps_per_epoch)
     callbacks = [*(callbacks or []), *([resume] if resume is not None else [_Epochs(data)])]
     parts: list[Any] = []
     model.stop_training = False
@@ -150,9 +208,9 @@ def fit(model: Any, data: Any, *, epochs: int = 1, resume: Resume | None = None,
                                callbacks=callbacks, **options))
     if not parts:
         return _keras.callbacks.History()
-    whole = parts[0]
+    history = parts[0]
     for part in parts[1:]:
-        whole.epoch = [*whole.epoch, *part.epoch]
+        history.epoch = [*history.epoch, *part.epoch]
         for name, values in part.history.items():
-            whole.history.setdefault(name, []).extend(values)
-    return whole
+            history.history.setdefault(name, []).extend(values)
+    return history

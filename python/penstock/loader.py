@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 from . import _native
-from .dataset import Dataset, _native_of
+from .arguments import choice, flag, number, path, whole, whole_or_none
+from .dataset import INFINITE, THREADS_MAX, Dataset, _native_of
+from .epochs import Epochs
 from .errors import ConfigError, StateError
+from .foreign import explained
 from .world import process_group
 
 Batch = _native.Batch
@@ -19,6 +24,9 @@ class Ledger:
     """The samples that were left out: dicts of epoch, step, source, number, op and reason."""
 
     def __init__(self, native: Any) -> None:
+        if not hasattr(native, "ledger_entries"):
+            raise ConfigError(f"a Ledger is not made from {type(native).__name__}",
+                              remedy="loader.ledger is one")
         self._entries: list[dict[str, Any]] = native.ledger_entries()
         self.count: int = native.ledger_count()
         self._text: str = native.ledger_text()
@@ -36,23 +44,38 @@ class Ledger:
         return self._text
 
 
-def loader_options(*, world: int | None = None, rank: int | None = None, tail: str | None = None,
+TAILS = ("short", "even", "pad", "drop", "wrap", "strict")
+STALL_MAX = 1e9  # seconds: longer than any program
+_THREADS = "the most threads to use; 0 works in the calling thread, None uses all cores"
+
+
+def _loader_options(*, world: int | None = None, rank: int | None = None, tail: str | None = None,
                    threads: int | None = None, lookahead_bytes: int | None = None,
-                   on_error: str = "raise", ledger_file: str = "",
+                   on_error: str = "raise", ledger_file: str | os.PathLike[str] = "",
                    skip_limit: int | None = None, stall_after: float = 30.0,
                    stall_is_error: bool = False, empty: str | None = None,
                    debug: bool = False) -> dict[str, Any]:
-    if on_error not in ("raise", "skip"):
-        raise ConfigError(f"on_error: there is no policy {on_error!r}",
-                          remedy='use "raise" or "skip"')
-    if debug and threads:
+    choice("Loader", "on_error", "" if on_error is None else on_error, ("raise", "skip"))
+    choice("Loader", "empty", empty, ("deliver", "refuse"))
+    choice("Loader", "tail", tail, TAILS)
+    if flag("Loader", "debug", debug) and threads:
         raise ConfigError(f"debug=True runs everything in the calling thread, threads={threads} "
                           "does not", remedy="leave one of them out")
-    return {"world": world, "rank": rank, "tail": tail, "threads": 0 if debug else threads,
-            "lookahead_bytes": lookahead_bytes, "skip": on_error == "skip",
-            "ledger_file": str(ledger_file), "skip_limit": skip_limit,
-            "stall_after_ms": round(stall_after * 1000), "stall_is_error": stall_is_error,
+    seconds = number("Loader", "stall_after", stall_after, least=0.001, most=STALL_MAX,
+                     remedy="seconds above 0 after which a wait is reported, 30 by default")
+    return {"world": world, "rank": rank, "tail": tail,
+            "threads": 0 if debug else whole_or_none("Loader", "threads", threads,
+                                                     most=THREADS_MAX, remedy=_THREADS),
+            "lookahead_bytes": whole_or_none("Loader", "lookahead_bytes", lookahead_bytes),
+            "skip": on_error == "skip",
+            "ledger_file": path("Loader", "ledger_file", ledger_file),
+            "skip_limit": whole_or_none("Loader", "skip_limit", skip_limit),
+            "stall_after_ms": round(seconds * 1000),
+            "stall_is_error": flag("Loader", "stall_is_error", stall_is_error),
             "empty": empty, "debug": debug}
+
+
+loader_options = explained(_loader_options, "Loader")
 
 
 def check_world(world: int | None, rank: int | None) -> None:
@@ -60,7 +83,11 @@ def check_world(world: int | None, rank: int | None) -> None:
         given, missing = ("world", "rank") if rank is None else ("rank", "world")
         raise ConfigError(f"Loader: {given}= without {missing}=",
                           remedy="say both, or none to take them from the environment")
-    if world is not None and rank is not None and (world < 1 or not 0 <= rank < world):
+    if world is None or rank is None:
+        return
+    world = whole("Loader", "world", world, least=1, most=2**31 - 1,
+                  remedy="the number of processes that train together")
+    if whole("Loader", "rank", rank, remedy="ranks count from 0 to world - 1") >= world:
         raise ConfigError(f"Loader: rank {rank} of a world of {world}",
                           remedy="ranks count from 0 to world - 1")
 
@@ -70,9 +97,14 @@ def parse_state(state: Any) -> str:
         return state
     if not isinstance(state, dict):
         raise StateError(f"a state is a dict, as state_dict() gives it, not {type(state).__name__}")
-    return json.dumps(state)
+    try:
+        return json.dumps(state)
+    except (TypeError, ValueError) as error:
+        raise StateError(f"this state is not plain JSON: {error}",
+                         remedy="load what state_dict() gave, unchanged") from None
 
 
+@explained
 class Loader:
     """Runs a dataset of batches. Each `for` is one epoch, and the next one is reshuffled.
 
@@ -80,10 +112,11 @@ class Loader:
     begun while another is under way has its own place.
     """
 
-    def __init__(self, dataset: Dataset, *, world: int | None = None, rank: int | None = None,
-                 tail: str | None = None, threads: int | None = None,
-                 lookahead_bytes: int | None = None, on_error: str = "raise",
-                 ledger_file: str = "", skip_limit: int | None = None, stall_after: float = 30.0,
+    def __init__(self, dataset: Dataset, *, steps_per_epoch: int | None = None,
+                 world: int | None = None, rank: int | None = None, tail: str | None = None,
+                 threads: int | None = None, lookahead_bytes: int | None = None,
+                 on_error: str = "raise", ledger_file: str | os.PathLike[str] = "",
+                 skip_limit: int | None = None, stall_after: float = 30.0,
                  stall_is_error: bool = False, empty: str | None = None,
                  debug: bool = False) -> None:
         """`world` processes train together, and this is number `rank`; both by default from
@@ -94,19 +127,24 @@ class Loader:
         does. `on_error`: "raise", or "skip" samples that cannot be made, see `ledger`. A wait of
         `stall_after` seconds is reported with who holds it up. A process that gets no rows in some
         step is refused where world and rank were not named, unless `empty="deliver"`.
+
+        With `steps_per_epoch` each `for` gives that many steps, and the next one continues there,
+        across the end of a pass over the data; `batch.epoch` and `batch.step` still count passes.
+        A pass must have that many steps. Only one loop at a time can be under way then.
         """
         check_world(world, rank)
         if world is None and (group := process_group()):
             world, rank = group
-            empty = empty or "refuse"  # a loop around collectives cannot leave out a step
-        if empty not in (None, "deliver", "refuse"):
-            raise ConfigError(f"empty: there is no policy {empty!r}",
-                              remedy='use "deliver" or "refuse"')
+            # A loop around collectives cannot leave out a step.
+            empty = "refuse" if empty is None else empty
         self._native = _native.Loader(_native_of("Loader", dataset), loader_options(
             world=world, rank=rank, tail=tail, threads=threads, lookahead_bytes=lookahead_bytes,
             on_error=on_error, ledger_file=ledger_file, skip_limit=skip_limit,
             stall_after=stall_after, stall_is_error=stall_is_error, empty=empty, debug=debug))
         self.dataset = dataset
+        self.steps_per_epoch = whole_or_none("Loader", "steps_per_epoch", steps_per_epoch, least=1)
+        self._epochs = None if self.steps_per_epoch is None else Epochs(
+            self._native, self.steps_per_epoch, endless=dataset.cardinality() == INFINITE)
 
     @property
     def plan(self) -> Plan:
@@ -114,37 +152,37 @@ class Loader:
         return self._native.plan()
 
     def __len__(self) -> int:
-        steps = self.plan.steps
+        steps = self.steps_per_epoch or self.plan.steps
         if steps is None:
             raise TypeError("this loader has no len(): its data is endless, or a stream whose "
                             "length shows only as it is pulled")
         return steps
 
     def __iter__(self) -> Iterator[Batch]:
-        return self._native.iterate()
+        return self._native.iterate() if self._epochs is None else self._epochs.begin()
 
     @property
     def epoch(self) -> int:
-        return self._native.epoch()
+        return self._native.epoch() if self._epochs is None else self._epochs.epoch
 
     def set_epoch(self, epoch: int) -> None:
         """The next `for` is this epoch."""
-        if epoch < 0:
-            raise ConfigError(f"set_epoch: epochs count from 0, got {epoch}")
-        self._native.set_epoch(epoch)
+        epoch = whole("set_epoch", "epoch", epoch, remedy="epochs count from 0")
+        (self._native if self._epochs is None else self._epochs).set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the newest iterator is, as plain JSON: what was received, never what waits."""
-        state: dict[str, Any] = json.loads(self._native.state())
+        state: dict[str, Any] = json.loads(
+            (self._native if self._epochs is None else self._epochs).state())
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on where the state was taken: the next `for` is the rest of that epoch."""
-        self._native.restore(parse_state(state))
+        (self._native if self._epochs is None else self._epochs).restore(parse_state(state))
 
     def step(self, step: int) -> Batch:
-        """Computes step `step` of the current epoch again, alone."""
-        return self._native.step(step)
+        """Computes step `step` of the current pass over the data again, alone."""
+        return self._native.step(whole("step", "step", step, remedy="steps count from 0"))
 
     @property
     def ledger(self) -> Ledger:
@@ -159,6 +197,13 @@ class Loader:
         """Lets the threads go; the next `for` starts them again."""
         self._native.stop()
 
+    def _by_passes(self) -> Loader:
+        """The same loader, whose epochs are passes over the data."""
+        plain = object.__new__(Loader)
+        plain._native, plain.dataset = self._native, self.dataset
+        plain.steps_per_epoch = plain._epochs = None
+        return plain
+
     def __enter__(self) -> Loader:
         return self
 
@@ -172,5 +217,7 @@ class Loader:
 
     def __repr__(self) -> str:
         plan = self.plan
-        steps = "unknown" if plan.steps is None else plan.steps
-        return f"<penstock.Loader: {steps} steps, rank {plan.rank} of {plan.world}>"
+        steps = self.steps_per_epoch or ("unknown" if plan.steps is None else plan.steps)
+        # Keras shows this where fit is given the loader itself.
+        keras = "; for Keras: ps.keras.dataset(loader)" if "keras" in sys.modules else ""
+        return f"<penstock.Loader: {steps} steps, rank {plan.rank} of {plan.world}{keras}>"

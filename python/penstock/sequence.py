@@ -6,8 +6,10 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from . import _native
+from .arguments import flag, text
 from .dataset import Dataset
 from .errors import ConfigError
+from .foreign import explained
 from .spec import Spec
 
 
@@ -33,6 +35,7 @@ class Sequence(ABC):
         """Called when all of an epoch is done."""
 
 
+@explained
 def from_sequence(sequence: Any, *, name: str = "", spec: Spec = None, pure: bool = False,
                   check: bool = True) -> Dataset:
     """The batches of a Sequence, a keras.utils.PyDataset, or anything with len() and [index].
@@ -43,6 +46,7 @@ def from_sequence(sequence: Any, *, name: str = "", spec: Spec = None, pure: boo
     if isinstance(sequence, type):
         raise ConfigError(f"from_sequence: {sequence.__name__} is a class",
                           remedy=f"make one first: {sequence.__name__}(...)")
+    text("from_sequence", "name", name)
     kind = type(sequence).__name__
     missing = [word for word in ("__len__", "__getitem__") if not hasattr(sequence, word)]
     # A PyDataset may say how many batches it has in num_batches, a property that can raise.
@@ -53,7 +57,9 @@ def from_sequence(sequence: Any, *, name: str = "", spec: Spec = None, pure: boo
         raise ConfigError(f"from_sequence: {type(sequence).__name__} has no "
                           f"{' and no '.join(missing or ['batches by number'])}",
                           remedy="for data that comes in a row use from_generator")
-    return Dataset(_native.from_sequence(sequence, name or kind, spec, pure, check))
+    return Dataset(_native.from_sequence(sequence, name or kind, spec,
+                                         flag("from_sequence", "pure", pure),
+                                         flag("from_sequence", "check", check)))
 
 
 class _WithLength:

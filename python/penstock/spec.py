@@ -5,6 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from .arguments import items, refuse, whole_or_none
+
+
+def _dtype_name(dtype: Any) -> str:
+    if isinstance(dtype, str):
+        return dtype
+    if dtype in (str, bytes):
+        return str(dtype.__name__)
+    try:
+        if dtype is None:  # NumPy takes it for float64
+            raise TypeError
+        return str(np.dtype(dtype).name)
+    except TypeError:
+        raise refuse("Field", "dtype", dtype, "is not a dtype",
+                     "use a name of NumPy's, as in \"float32\"") from None
+
 
 @dataclass(frozen=True)
 class Field:
@@ -17,12 +35,10 @@ class Field:
     shape: tuple[int | None, ...] = ()
 
     def __post_init__(self) -> None:
-        name = self.dtype
-        if not isinstance(name, str):
-            import numpy
-            name = {str: "str", bytes: "bytes"}.get(name) or numpy.dtype(name).name
+        name = _dtype_name(self.dtype)
         object.__setattr__(self, "dtype", name)
-        object.__setattr__(self, "shape", tuple(self.shape))
+        object.__setattr__(self, "shape", tuple(items("Field", "shape", self.shape,
+                                                      whole_or_none)))
 
 
 # A Field, or dicts and tuples of such.

@@ -9,27 +9,32 @@ from types import TracebackType
 from typing import Any
 
 from . import _native
+from .arguments import flag, items, made_by, refuse, text, whole, whole_or_none
 from .dataset import Dataset, _native_of
-from .errors import ConfigError
+from .errors import ArgumentError, ConfigError
+from .foreign import explained
 from .functions import parameters_of
 from .loader import Ledger, Plan, loader_options, parse_state
 
 Step = _native.Step
 Replica = _native.Replica
 InputContext = _native.InputContext
+AXIS_MAX = 2**31 - 1
 
 
+@explained
 class Counted:
     """A sum over `count` samples. The mean of such values divides once, by all counts."""
 
     def __init__(self, sum: Any, count: int) -> None:
         self.sum = sum
-        self.count = int(count)
+        self.count = whole("Counted", "count", count, remedy="the number of samples in the sum")
 
     def __repr__(self) -> str:
         return f"Counted({self.sum!r}, {self.count})"
 
 
+@explained
 class PerReplica:
     """One value for each replica, and how many samples each is over.
 
@@ -38,9 +43,15 @@ class PerReplica:
 
     def __init__(self, values: list[Any], counts: list[int] | None = None,
                  masks: list[list[int]] | None = None) -> None:
-        self.values = list(values)
-        self.counts = list(counts) if counts is not None else [1] * len(self.values)
-        self._masks = masks or [[] for _ in self.values]
+        self.values = items("PerReplica", "values", values, lambda _, __, value: value)
+        self.counts = ([1] * len(self.values) if counts is None
+                       else items("PerReplica", "counts", counts, whole))
+        self._masks = ([[] for _ in self.values] if masks is None
+                       else items("PerReplica", "masks", masks, _mask_of))
+        for name, given in (("counts", self.counts), ("masks", self._masks)):
+            if len(given) != len(self.values):
+                raise refuse("PerReplica", name, given, f"is not one for each of the "
+                             f"{len(self.values)} values", "one for each replica")
 
     @property
     def count(self) -> int:
@@ -80,6 +91,10 @@ class PerReplica:
         return combine(plain, counts, sums, self._masks)
 
 
+def _mask_of(word: str, name: str, value: Any) -> list[int]:
+    return items(word, name, value, lambda word, name, each: whole(word, name, each, most=1))
+
+
 def _array_of(value: Any) -> Any:
     """A torch tensor as NumPy has it; other things as they are."""
     if hasattr(value, "detach"):
@@ -90,6 +105,7 @@ def _array_of(value: Any) -> Any:
     return value
 
 
+@explained
 class Feed:
     """A distributed dataset: steps come ready, in order, cut for the replicas.
 
@@ -97,7 +113,8 @@ class Feed:
     """
 
     def __init__(self, native: _native.Feed) -> None:
-        self._native = native
+        self._native: _native.Feed = made_by("a Feed", native, _native.Feed,
+                                             "strategy.distribute(dataset) makes one")
 
     def next(self) -> Step | None:
         """The next step, or None at the end of an epoch; the call after that begins the next."""
@@ -177,11 +194,14 @@ def replica_context() -> Replica:
     return _native.current_replica()
 
 
+@explained
 class Strategy:
     """Replicas of one process. Use it from one thread at a time."""
 
     def __init__(self, devices: list[str], one: bool) -> None:
-        self._native = _native.Strategy(devices, one)
+        self._native = _native.Strategy(
+            items(type(self).__name__, "devices", devices, text),
+            flag(type(self).__name__, "one", one))
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -202,17 +222,17 @@ class Strategy:
             raise TypeError("distribute takes a Dataset; a Feed is distributed already")
         return Feed(self._native.distribute(
             _native_of("distribute", dataset),
-            {"steps_per_epoch": steps_per_epoch, "restart": restart, "short_epoch": short_epoch,
-             **loader_options(**options)}))
+            _feed_options("distribute", steps_per_epoch, restart, short_epoch, options)))
 
     def distribute_from_function(self, make: Callable[[InputContext], Dataset], *,
                                  steps_per_epoch: int | None = None, restart: bool = False,
                                  short_epoch: bool = False, **options: Any) -> Feed:
         """Calls `make(context)` once; `batch(b)` in it is for one replica."""
+        _expect_function("distribute_from_function", "make", make)
+        word = "distribute_from_function"
         return Feed(self._native.distribute_from_function(
-            lambda context: _native_of("distribute_from_function", make(context)),
-            {"steps_per_epoch": steps_per_epoch, "restart": restart, "short_epoch": short_epoch,
-             **loader_options(**options)}))
+            lambda context: _native_of(word, make(context)),
+            _feed_options(word, steps_per_epoch, restart, short_epoch, options)))
 
     def run(self, fn: Callable[..., Any], step: Step) -> PerReplica:
         """Calls `fn(share)`, or `fn(replica, share)`, for each share that has rows.
@@ -225,6 +245,7 @@ class Strategy:
                 f"run takes a Step, not {type(step).__name__}: `for step in feed` gives one, where "
                 "feed = strategy.distribute(dataset); what was not distributed would be computed "
                 "once per replica")
+        _expect_function("run", "fn", fn)
         values = self._native.run(_with_replica(fn), step)
         return PerReplica(values, step.counts, step.masks())
 
@@ -236,23 +257,44 @@ class Strategy:
         leaf.
         """
         self._expect_per_replica("reduce", value)
+        text("reduce", "op", op, 'use "sum" or "mean"')
+        axis = whole_or_none("reduce", "axis", axis, least=-AXIS_MAX, most=AXIS_MAX)
         return value.each(lambda values, counts, sums, masks: _native.reduce(
             op, values, counts, sums, masks, axis))
 
     def gather(self, value: PerReplica, axis: int = 0) -> Any:
         """The values of all replicas one after the other, without rows that are padding."""
         self._expect_per_replica("gather", value)
+        axis = whole("gather", "axis", axis, least=-AXIS_MAX, most=AXIS_MAX)
         return value.each(lambda values, counts, sums, masks: _native.gather(
             values, counts, sums, masks, axis))
 
     def per_replica(self, fn: Callable[[int], Any]) -> PerReplica:
         """One value for each replica: `fn(number of the replica)`."""
+        _expect_function("per_replica", "fn", fn)
         return PerReplica([fn(replica) for replica in range(len(self.devices))])
 
     @staticmethod
     def _expect_per_replica(word: str, value: Any) -> None:
         if not isinstance(value, PerReplica):
             raise TypeError(f"{word} takes what run() returned, not {type(value).__name__}")
+
+
+def _expect_function(word: str, name: str, value: Any) -> None:
+    if not callable(value):
+        raise refuse(word, name, value, "is not a function", "pass the function itself")
+
+
+def _feed_options(word: str, steps: Any, restart: Any, short_epoch: Any,
+                  options: dict[str, Any]) -> dict[str, Any]:
+    for name in ("world", "rank"):
+        if options.pop(name, None) is not None:
+            raise ArgumentError(f"{word}: {name}= has no effect",
+                                remedy="a strategy takes world and rank from the environment; use "
+                                       "ps.Loader(dataset, world=, rank=) to set them")
+    return {"steps_per_epoch": whole_or_none(word, "steps_per_epoch", steps, least=1),
+            "restart": flag(word, "restart", restart),
+            "short_epoch": flag(word, "short_epoch", short_epoch), **loader_options(**options)}
 
 
 def _with_replica(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -266,15 +308,17 @@ def _with_replica(fn: Callable[..., Any]) -> Callable[..., Any]:
     return fn if len(wanted) == 2 else lambda _, share: fn(share)
 
 
+@explained
 class MirroredStrategy(Strategy):
     """Several devices of this process. CPU devices are threads: "cpu:0", "cpu:1", ..."""
 
     def __init__(self, devices: list[str]) -> None:
-        super().__init__(list(devices), False)
+        super().__init__(devices, False)
 
 
+@explained
 class OneDeviceStrategy(Strategy):
     """One device; everything runs in the calling thread."""
 
     def __init__(self, device: str = "cpu:0") -> None:
-        super().__init__([device], True)
+        super().__init__([text("OneDeviceStrategy", "device", device)], True)

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Sized
 from typing import Any
 
 from . import dataset as _dataset
-from .errors import ConfigError
+from .arguments import flag, refuse, whole
+from .errors import ArgumentError, ConfigError
+from .foreign import explained
 from .loader import Batch, Loader
 
 try:
@@ -23,6 +25,7 @@ except ImportError:
 __all__ = ["BatchSampler", "IterableDataset", "weighted_mean"]
 
 
+@explained
 def weighted_mean(loss: Any, batch: Batch) -> Any:
     """The loss to call `backward()` on: its gradient, averaged by DDP, is that of one process.
 
@@ -33,6 +36,9 @@ def weighted_mean(loss: Any, batch: Batch) -> Any:
     """
     if not isinstance(loss, _torch.Tensor):
         raise TypeError(f"weighted_mean: the loss is a {type(loss).__name__}, not a tensor")
+    if not isinstance(batch, Batch):
+        raise ArgumentError(f"weighted_mean: the batch is a {type(batch).__name__}",
+                            remedy="pass the ps.Batch that the losses belong to")
     rows = len(batch)
     if loss.dim() == 0:
         if batch.valid_count != rows:
@@ -68,6 +74,7 @@ class _Place:
 
     def set_epoch(self, epoch: int) -> None:
         """The next `for` is this epoch; without it each one is the next."""
+        epoch = whole("set_epoch", "epoch", epoch, remedy="epochs count from 0")
         if not (self._resumed and self._loader.epoch == epoch):
             self._loader.set_epoch(epoch)
             self._resumed = False
@@ -89,6 +96,7 @@ def _refuse_workers(word: str) -> None:
             remedy="num_workers=0: the loader works in threads of its own")
 
 
+@explained
 class IterableDataset(_Place, _data.IterableDataset[Any]):
     """A loader where torch wants an IterableDataset: `DataLoader(face, batch_size=None)`.
 
@@ -100,6 +108,9 @@ class IterableDataset(_Place, _data.IterableDataset[Any]):
         if not isinstance(loader, Loader):
             raise ConfigError(f"IterableDataset: wants a Loader, not {type(loader).__name__}",
                               remedy="make one: ps.Loader(dataset)")
+        if not callable(convert):
+            raise refuse("IterableDataset", "convert", convert, "is not a function",
+                         "pass a function of a ps.Batch")
         super().__init__()
         self._loader = loader
         self._convert = convert
@@ -139,6 +150,7 @@ class _Numbers:
         return numbers
 
 
+@explained
 class BatchSampler(_Place, _data.Sampler[list[int]]):
     """Plans for a map-style Dataset that stays yours: `DataLoader(mine, batch_sampler=sampler)`.
 
@@ -153,7 +165,9 @@ class BatchSampler(_Place, _data.Sampler[list[int]]):
                  world: int | None = None, rank: int | None = None,
                  empty: str | None = None) -> None:
         super().__init__()
-        samples = data if isinstance(data, int) else self._count(data)
+        samples = self._count(data) if not isinstance(data, int) else whole(
+            "BatchSampler", "data", data, remedy="a dataset, or the number of its samples")
+        shuffle = flag("BatchSampler", "shuffle", shuffle)
         numbers = _dataset.range(samples)
         if shuffle:
             numbers = numbers.shuffle(seed=seed)
@@ -209,8 +223,8 @@ class BatchSampler(_Place, _data.Sampler[list[int]]):
         than it gave batches: say how many were `received` since the `for` began."""
         if received is None:
             return super().state_dict()
-        if received < 0:
-            raise ConfigError(f"state_dict: {received} batches cannot have been received")
+        received = whole("state_dict", "received", received,
+                         remedy="the number of batches that were received")
         again = self._walk_again()
         loop = iter(again)
         for count in range(received):

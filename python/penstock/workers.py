@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _native
+from .arguments import whole
 from .errors import ConfigError
 
 WORKERS_MAX = 256
@@ -15,9 +16,8 @@ def check_workers(word: str, workers: int | None) -> int:
     """How many there are to be; 0 for threads."""
     if workers is None:
         return 0
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
-        raise ConfigError(f"{word}: workers= is a number of processes, got {workers!r}",
-                          remedy="0, or leaving it out, means threads")
+    workers = whole(word, "workers", workers,
+                    remedy="a number of processes; 0, or leaving it out, means threads")
     if workers > WORKERS_MAX:
         raise ConfigError(f"{word}: {workers} worker processes are more than the {WORKERS_MAX} "
                           "there may be", remedy="use about as many as there are cores")

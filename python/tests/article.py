@@ -49,11 +49,41 @@ def in_steps(count, size):
     return [list(range(i, min(i + size, count))) for i in range(0, count, size)]
 
 
+class Sgd:
+    def __init__(self, weights):
+        self.weights = weights
+
+    def step(self, gradient):
+        self.weights = self.weights - 0.1 * gradient
+
+
+class Adam(Sgd):
+    decay = 0.0
+
+    def __init__(self, weights):
+        super().__init__(weights)
+        self.steps, self.mean, self.square = 0, np.zeros_like(weights), np.zeros_like(weights)
+
+    def step(self, gradient):
+        self.steps += 1
+        self.mean = 0.9 * self.mean + 0.1 * gradient
+        self.square = 0.999 * self.square + 0.001 * gradient**2
+        mean = self.mean / (1 - 0.9**self.steps)
+        square = self.square / (1 - 0.999**self.steps)
+        self.weights = ((1 - 0.01 * self.decay) * self.weights
+                        - 0.01 * mean / (np.sqrt(square) + 1e-8))
+
+
+class AdamW(Adam):
+    decay = 0.1
+
+
 class Fit:
     """What a fit did. The loss of every sample is 1, so any other loss is a wrong weight."""
 
-    def __init__(self, dataset, replicas, epochs=1, **options):
+    def __init__(self, dataset, replicas, epochs=1, optimizer=Sgd, **options):
         self.weights = np.zeros(3)
+        optimizer = optimizer(self.weights)
         self.steps, self.losses, self.ids = [], [], []
         self.iterations = 0
         strategy = ps.MirroredStrategy(devices(replicas))
@@ -63,7 +93,8 @@ class Fit:
             for step in feed:
                 made = strategy.run(self.share_gradient, step)
                 gradient, loss = strategy.reduce("mean", made)
-                self.weights = self.weights - 0.1 * gradient
+                optimizer.step(gradient)
+                self.weights = optimizer.weights
                 losses += float(loss) * step.valid_count
                 counts += step.valid_count
                 ids += ids_of_step(step)
@@ -124,3 +155,40 @@ def png(path, pixels):
     path.write_bytes(b"\x89PNG\r\n\x1a\n"
                      + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
                      + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def influences(samples, batch, replicas, loop):
+    """How much each sample moves the model, in units of what it should."""
+    strategy = ps.MirroredStrategy(devices(replicas))
+    moved = np.zeros(samples)
+    for step in strategy.distribute(ps.range(samples).batch(batch)):
+        def one_hot(share):
+            rows = np.zeros((len(share), samples))
+            rows[np.arange(len(share)), ids_of(share)] = 1
+            if loop == "mean":
+                return rows.mean(axis=0)
+            if loop == "global":
+                return rows.sum(axis=0) / share.global_valid
+            return (share.weight[:, None] * rows).mean(axis=0) * share.loss_scale / replicas
+        made = strategy.run(one_hot, step)
+        moved += strategy.reduce("mean" if loop == "mean" else "sum", made) * step.valid_count
+    return moved
+
+
+class LightOrDark:
+    """Tells light pictures from dark ones by one weight."""
+
+    def __init__(self):
+        self.weight, self.bias = 0.0, 0.0
+
+    def guess(self, images):
+        light = images.mean(axis=(1, 2, 3)) - 0.5
+        return light, 1 / (1 + np.exp(-(self.weight * light + self.bias)))
+
+    def gradient(self, share):
+        light, guessed = self.guess(share["image"])
+        errors = guessed - share["label"]
+        return ps.Counted(np.array([errors @ light, errors.sum()]), len(share))
+
+    def step(self, gradient):
+        self.weight, self.bias = self.weight - 20 * gradient[0], self.bias - gradient[1]

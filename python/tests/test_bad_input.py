@@ -315,7 +315,7 @@ def test_keys_of_dicts_are_names():
 
 
 def test_specs_that_are_none():
-    with refused("ps|penstock.Field"):
+    with refused(r"3 is no spec of a field -> give penstock\.Field\(dtype, shape\)"):
         ps.range(3).map(lambda x: x, spec=3)
     with refused("no dtype"):
         ps.range(3).map(lambda x: x, spec=ps.Field("float128"))

@@ -42,6 +42,8 @@ def test_errors_speak_python():
 @pytest.mark.parametrize("page", doc_blocks.python_pages())
 def test_the_python_of_a_page_runs(page, tmp_path):
     """The blocks of a page are one program; those that need other libraries run elsewhere."""
+    if not doc_blocks.python_program(page).strip():
+        pytest.skip("all blocks need other libraries: python/tests/frameworks/test_pages.py")
     code, out, error = run_page(page, tmp_path)
     assert code == 0, error
     assert doc_blocks.not_printed(doc_blocks.python_program(page), out + error) == ""

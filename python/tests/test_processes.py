@@ -97,14 +97,24 @@ def interrupted(kind, after):
 @pytest.mark.parametrize("kind", KINDS)
 def test_ctrl_c_ends_a_program_in_a_second(kind):
     rng = random.Random(kind)
-    slowest = 0.0
-    for _ in range(max(1, INTERRUPTED // len(KINDS))):
+
+    def once():
         took, code, error = interrupted(kind, rng.uniform(0, 0.8 if "workers" in kind else 0.4))
         assert code == -signal.SIGINT, error
         assert "KeyboardInterrupt" in error and "Fatal" not in error
         assert error.count("Traceback") == 1, error  # workers say nothing
-        slowest = max(slowest, took)
-    assert slowest < (1 if LONG else 2), f"{slowest:.2f} s"
+        return took
+
+    for _ in range(max(1, INTERRUPTED // len(KINDS))):
+        assert quickest(once, 1.0) < 1.0
+
+
+def quickest(once, limit):
+    """Seconds that `once` says it took; the best of three, since the machine may have been busy."""
+    took = []
+    while len(took) < 3 and (not took or min(took) >= limit):
+        took.append(once())
+    return min(took)
 
 
 WORKERS = """
@@ -163,23 +173,30 @@ def test_a_forked_child_neither_uses_nor_ends_the_workers():
     assert (code, out) == (0, "True\n7 True True\n"), error
 
 
-def test_after_ctrl_c_the_loop_can_go_on():
-    code, out, error = run_program("""
-        import os, signal, threading, time
-        import penstock as ps
-        gate = threading.Event()
-        loader = ps.Loader(ps.range(4).map(lambda x: gate.wait(20) and x).batch(2))
-        loop = iter(loader)
-        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        began = time.monotonic()
-        try:
-            next(loop)
-        except KeyboardInterrupt:
-            print("interrupted", time.monotonic() - began < 2)
-        gate.set()
-        print([batch.numpy().tolist() for batch in loop])
-    """)
-    assert (code, out) == (0, "interrupted True\n[[0, 1], [2, 3]]\n"), error
+def test_ctrl_c_ends_a_wait_in_a_tenth_of_a_second_and_the_loop_can_go_on():
+    def once():
+        code, out, error = run_program("""
+            import os, signal, threading, time
+            import penstock as ps
+            gate, sent = threading.Event(), []
+            loader = ps.Loader(ps.range(4).map(lambda x: gate.wait(20) and x).batch(2))
+            loop = iter(loader)
+            def interrupt():
+                sent.append(time.monotonic())
+                os.kill(os.getpid(), signal.SIGINT)
+            threading.Timer(0.2, interrupt).start()
+            try:
+                next(loop)
+            except KeyboardInterrupt:
+                print(time.monotonic() - sent[0])
+            gate.set()
+            print([batch.numpy().tolist() for batch in loop])
+        """)
+        took, rows = out.splitlines()
+        assert (code, rows) == (0, "[[0, 1], [2, 3]]"), error
+        return float(took)
+
+    assert quickest(once, 0.1) < 0.1
 
 
 def test_a_signal_handler_that_returns_does_not_disturb_the_wait():

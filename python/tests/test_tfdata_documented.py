@@ -3,8 +3,11 @@
 Each test quotes in short what is documented. Most are the examples of the API reference.
 """
 
+import threading
+
 import numpy as np
 import pytest
+from article import Meeting
 from documented import documents
 
 import penstock as ps
@@ -113,7 +116,15 @@ def test_map_runs_for_every_sample():
 @says("map(num_parallel_calls=AUTOTUNE) runs in parallel; order is kept by default",
       differs="parallel without being asked, always in order; Loader(threads=n) limits it")
 def test_map_is_parallel_and_in_order():
-    assert elements(ps.range(100).map(lambda x: x * 2)) == list(range(0, 200, 2))
+    meeting = Meeting()
+
+    def meet(x):
+        with meeting:  # two calls at once
+            return x * 2
+
+    loader = ps.Loader(ps.range(40).map(meet, spec=ps.Field("int64")).batch(4), threads=2)
+    assert [row for batch in loader for row in batch.numpy().tolist()] == list(range(0, 80, 2))
+    assert meeting.met.is_set()
 
 
 @says("filter(lambda x: x < 3)")
@@ -288,7 +299,25 @@ def test_cache_takes_no_file():
 @says("prefetch(2): prepares later elements while the current one is processed",
       differs="the loader looks ahead by itself; prefetch is a wish for more")
 def test_prefetch():
-    assert batches(ps.range(6).batch(2).prefetch(2)) == [[0, 1], [2, 3], [4, 5]]
+    ahead = threading.Event()
+
+    def watch(x):
+        if x == 79:
+            ahead.set()
+        return x
+
+    def decided(dataset):
+        loader = ps.Loader(dataset, threads=1)
+        loop = iter(loader)
+        next(loop)
+        return loader.report()["decisions"][0], loop
+
+    plain = ps.range(500).map(watch, spec=ps.Field("int64")).batch(2)
+    assert decided(plain)[0].startswith("2 steps ahead")
+    wished, loop = decided(plain.prefetch(40))
+    assert wished.startswith("40 steps ahead")
+    assert ahead.wait(20)  # step 39 is made while nobody has asked for more than step 0
+    assert next(loop).numpy().tolist() == [2, 3]
 
 
 @says("apply(transformation_func)")

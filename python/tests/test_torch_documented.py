@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from documented import documents
 import penstock as ps
 
 says = documents("torch DataLoader")
+CORES = len(os.sched_getaffinity(0))
 
 
 def rows(loader):
@@ -161,10 +163,17 @@ def test_no_workers():
 @says("num_workers=n: how many subprocesses to use for data loading",
       differs="a function's own choice, map(fn, workers=n), for work that holds Python's lock; the "
               "rest is done by threads of this process")
-def test_workers():
-    dataset = ps.range(40).map(lambda x: os.getpid(), workers=2).batch(4)
-    seen = set(rows(ps.Loader(dataset)))
-    assert os.getpid() not in seen and 1 <= len(seen) <= 2
+def test_workers(tmp_path):
+    def meet(x):
+        """Returns when two processes are in it."""
+        (tmp_path / str(os.getpid())).touch()
+        deadline = time.monotonic() + 30
+        while len(os.listdir(tmp_path)) < 2 and time.monotonic() < deadline:
+            pass
+        return os.getpid()
+
+    seen = set(rows(ps.Loader(ps.range(40).map(meet, workers=2).batch(4))))
+    assert os.getpid() not in seen and len(seen) == 2
 
 
 @says("an argument that cannot be pickled cannot be sent to workers (spawn)",
@@ -206,18 +215,30 @@ def test_exceptions_keep_their_type():
 @says("prefetch_factor: batches loaded in advance by each worker",
       differs="found by measuring, within a budget of bytes")
 def test_lookahead():
-    assert rows(ps.Loader(ps.range(8).batch(2), lookahead_bytes=1 << 20)) == list(range(8))
+    ahead, made, most = threading.Event(), [], 0
+
+    def megabyte(x):
+        made.append(int(x))
+        if x == 4:
+            ahead.set()
+        return np.zeros(1 << 17)
+
+    dataset = ps.range(64).map(megabyte, spec=ps.Field("float64", (1 << 17,))).batch(1)
+    for received, _ in enumerate(ps.Loader(dataset, lookahead_bytes=8 << 20), 1):
+        assert ahead.wait(20)  # step 4 is made while nobody has asked for more than step 0
+        most = max(most, len(made) - received)
+    assert most <= 8 + CORES  # batches of the budget, and one more for each thread
 
 
 @says("persistent_workers=True keeps workers between epochs",
       differs="one pool of threads for the process, always")
 def test_one_pool():
-    names = set()
-    dataset = ps.range(64).map(lambda x: names.add(threading.get_ident()) or x).batch(4)
-    loaders = [ps.Loader(dataset) for _ in range(8)]
+    threads = set()
+    dataset = ps.range(64).map(lambda x: threads.add(threading.get_ident()) or x).batch(4)
+    loaders = [ps.Loader(dataset) for _ in range(4 * CORES)]
     for loader in loaders:
         rows(loader)
-    assert len(names) <= 64
+    assert len(threads) <= CORES + 1  # the pool's, and the one that asks
 
 
 @says("timeout: a batch that takes longer is an error")

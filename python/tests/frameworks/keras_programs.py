@@ -6,6 +6,7 @@ import numpy as np
 import penstock as ps
 
 LEARNING_RATE = 0.05
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}  # Keras computes in float32
 
 
 def samples(count=103, seed=7):
@@ -55,3 +56,18 @@ def planned(epochs, count=103, batch=16):
     """The sample numbers of every step, epoch by epoch, as the loader plans them."""
     loader = ps.Loader(table(count, batch), world=1, rank=0)
     return [[step["id"].copy() for step in loader] for _ in range(epochs)]
+
+
+def rows_of_table(shorter=False):
+    """Batches of a generator of the samples, in order; `shorter`: the second pass has only 50."""
+    arrays = samples()
+
+    def rows(epoch):
+        for i in range(50 if shorter and epoch == 1 else 103):
+            yield {name: values[i] for name, values in arrays.items()}
+
+    return ps.from_generator(rows).batch(16)
+
+
+def stream_data(**options):
+    return ps.keras.dataset(ps.Loader(rows_of_table(**options)), x="x", y="y")

@@ -1,26 +1,23 @@
 """ps.keras against the real Keras, on the backend that KERAS_BACKEND names."""
 
-import json
-
 import numpy as np
 import pytest
 
 keras = pytest.importorskip("keras")
 
 from keras_programs import (  # noqa: E402
+    CLOSE,
     keras_data,
     linear,
     planned,
     samples,
+    stream_data,
     table,
     trained_by_hand,
     weights_of,
 )
 
 import penstock as ps  # noqa: E402
-
-CLOSE = {"rtol": 1e-4, "atol": 1e-5}  # Keras computes in float32
-
 
 # A step depends on its number alone
 
@@ -118,13 +115,26 @@ def test_fields_are_named():
 def test_what_is_no_loader_or_has_no_end_is_refused():
     with pytest.raises(ps.ConfigError, match="wants a Loader"):
         ps.keras.dataset(table())
-    stream = ps.Loader(ps.from_generator(lambda: iter(range(50))).batch(8))
     with pytest.raises(ps.ConfigError, match="steps_per_epoch="):
-        ps.keras.dataset(stream)
+        ps.keras.dataset(ps.Loader(ps.range(50).repeat().batch(8)))
+    for wrong in (-1, 0, 1.5, "x", object()):
+        with pytest.raises(ps.ConfigError, match="steps_per_epoch"):
+            keras_data(steps_per_epoch=wrong)
+    with pytest.raises(ps.ConfigError, match="y=3 is not a string"):
+        ps.keras.dataset(ps.Loader(table()), y=3)
+    with pytest.raises(ps.ConfigError, match="no argument batch_size="):
+        ps.keras.dataset(ps.Loader(table()), batch_size=3)
     with pytest.raises(ps.ConfigError, match="steps_per_epoch=8, and a pass has 7"):
         keras_data(steps_per_epoch=8)
     with pytest.raises(ps.ConfigError, match="not one step"):
         ps.keras.dataset(ps.Loader(ps.range(3).batch(4), tail="drop"))
+
+
+def test_a_loader_given_to_fit_itself_says_what_to_do():
+    with pytest.raises(ValueError, match=r"ps\.keras\.dataset\(loader\)"):
+        linear().fit(ps.Loader(table()))
+    with pytest.raises(ValueError, match=r"ps\.keras\.dataset\(ps\.Loader"):
+        linear().fit(table())
 
 
 # fit's own shuffle
@@ -256,108 +266,93 @@ def test_endless_data_in_epochs():
     np.testing.assert_allclose(weights_of(model), trained_by_hand(steps)[0], **CLOSE)
 
 
-# Stopping and going on
+def test_steps_per_epoch_of_fit_gives_epochs_that_continue_one_another():
+    for fit in (lambda model, data: model.fit(data, epochs=4, steps_per_epoch=3, shuffle=False,
+                                              verbose=0),
+                lambda model, data: ps.keras.fit(model, data, epochs=4, steps_per_epoch=3,
+                                                 verbose=0)):
+        counted = Counted()
+        model, data = linear(), keras_data()
+        model.fit(data, epochs=1, shuffle=False, verbose=0)  # a whole pass of 7 comes first
+        data.set_epoch(1)
+        model.fit(data, epochs=4, steps_per_epoch=3, shuffle=False, verbose=0,
+                  callbacks=[counted])
+        assert counted.epochs == [3, 3, 3, 3]
+        steps = sum(planned(3), [])[:7 + 12]
+        np.testing.assert_allclose(weights_of(model), trained_by_hand(steps)[0], **CLOSE)
+        model, data = linear(), keras_data()
+        fit(model, data)
+        np.testing.assert_allclose(weights_of(model), trained_by_hand(sum(planned(2), [])[:12])[0],
+                                   **CLOSE)
+    with pytest.raises(ps.ConfigError, match="steps_per_epoch=8, and a pass has 7"):
+        linear().fit(keras_data(), steps_per_epoch=8, shuffle=False, verbose=0)
 
 
-class StopAt(keras.callbacks.Callback):
-    def __init__(self, epoch, step):
+class Counted(keras.callbacks.Callback):
+    """Steps of each epoch."""
+
+    def __init__(self):
         super().__init__()
-        self.at = (epoch, step)
+        self.epochs = []
 
     def on_epoch_begin(self, epoch, logs=None):
-        self.epoch = epoch
+        self.epochs.append(0)
 
-    def on_train_batch_begin(self, batch, logs=None):
-        if (self.epoch, batch) == self.at:
-            raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("steps_per_epoch", [None, 5])
-@pytest.mark.parametrize("stop", [(0, 1), (1, 0), (1, 3), (2, 4)])
-def test_a_fit_goes_on_in_the_middle_of_an_epoch(tmp_path, stop, steps_per_epoch):
-    def program(*callbacks):
-        keras.utils.set_random_seed(0)
-        model = linear(keras.optimizers.Adam(0.1))
-        data = keras_data(steps_per_epoch=steps_per_epoch)
-        resume = ps.keras.Resume(data, tmp_path / "save", every=1)
-        history = ps.keras.fit(model, data, epochs=3, resume=resume, verbose=0,
-                               callbacks=list(callbacks))
-        return weights_of(model), history, int(model.optimizer.iterations)
-
-    with pytest.raises(KeyboardInterrupt):
-        program(StopAt(*stop))
-    assert sorted(path.name for path in (tmp_path / "save").iterdir()) == [
-        f"epoch-{stop[0]}-step-{stop[1]}.weights.h5", "state.json"]
-    resumed, history, iterations = program()
-    assert iterations == 3 * (steps_per_epoch or 7) and history.epoch[-1] == 2
-    model = linear(keras.optimizers.Adam(0.1))
-    ps.keras.fit(model, keras_data(steps_per_epoch=steps_per_epoch), epochs=3, verbose=0)
-    np.testing.assert_allclose(resumed, weights_of(model), rtol=1e-6, atol=1e-7)
-    # All is done: nothing is trained again.
-    assert program()[2] == iterations
+    def on_train_batch_end(self, batch, logs=None):
+        self.epochs[-1] += 1
 
 
-def test_states_are_json_and_name_what_does_not_fit(tmp_path):
-    data = keras_data()
-    resume = ps.keras.Resume(data, tmp_path, every=3)
-    ps.keras.fit(linear(), data, epochs=1, resume=resume, verbose=0)
-    state = json.loads((tmp_path / "state.json").read_text())
-    assert (state["data"]["epoch"], state["data"]["step"]) == (1, 0)
-    other = keras_data()
-    other[0]
-    other[1]
-    middle = json.loads(json.dumps(other.state_dict(2)))
-    with pytest.raises(ps.StateError, match="steps of 16 samples.*the same batch size"):
-        keras_data(batch=8).load_state_dict(middle)
-    with pytest.raises(ps.StateError, match="no state of a ps.keras"):
-        keras_data().load_state_dict(ps.Loader(table()).state_dict())
-    with pytest.raises(ps.StateError, match="not reached in order"):
-        keras_data().state_dict(5)
-    (tmp_path / "state.json").write_text("{}")
-    with pytest.raises(ps.StateError, match="not what Resume wrote"):
-        resume.restore(linear())
-    with pytest.raises(ps.ConfigError, match="made for other data"):
-        ps.keras.fit(linear(), keras_data(), resume=resume)
-
-
-def test_a_plain_fit_of_a_resumed_epoch_does_not_shorten_the_others():
-    first = keras_data()
-    first[0]
-    data = keras_data()
-    data.load_state_dict(first.state_dict(1))
-    assert len(data) == 6 and data.first_step == 1
-    with pytest.raises(ps.ConfigError, match=r"ps\.keras\.fit"):
-        linear().fit(data, epochs=2, shuffle=False, verbose=0)
-    data = keras_data()
-    data.load_state_dict(first.state_dict(1))
+def test_a_loader_with_steps_per_epoch_is_taken_as_it_is():
     model = linear()
-    model.fit(data, epochs=1, shuffle=False, verbose=0)
-    np.testing.assert_allclose(weights_of(model), trained_by_hand(planned(1)[0][1:])[0], **CLOSE)
-    assert len(data) == 7
-
-
-def test_a_loader_with_a_state_is_taken_where_it_is():
-    before = ps.Loader(table())
-    loop = iter(before)
-    for _ in range(3):
-        next(loop)
-    loader = ps.Loader(table())
-    loader.load_state_dict(before.state_dict())
+    loader = ps.Loader(table(), steps_per_epoch=5)
     data = ps.keras.dataset(loader, x="x", y="y")
-    assert (data.epoch, data.first_step, len(data)) == (0, 3, 4)
-    model = linear()
-    ps.keras.fit(model, data, epochs=2, verbose=0)
-    steps = planned(2)[0][3:] + planned(2)[1]
+    assert len(data) == 5
+    model.fit(data, epochs=3, shuffle=False, verbose=0)
+    steps = sum(planned(3), [])[:15]
     np.testing.assert_allclose(weights_of(model), trained_by_hand(steps)[0], **CLOSE)
 
 
-def test_an_unshuffled_fit_after_a_shuffled_one_can_be_saved(tmp_path):
-    data = keras_data(batch=4)
-    with pytest.warns(UserWarning, match="order of its own"):
-        linear().fit(data, verbose=0, shuffle=True)
-    resume = ps.keras.Resume(data, tmp_path)
-    linear().fit(data, verbose=0, shuffle=False, epochs=2, initial_epoch=1, callbacks=[resume])
-    assert (tmp_path / "state.json").exists()
+# Streams
+
+
+def in_order(rows):
+    return [np.arange(at, min(at + 16, rows)) for at in range(0, rows, 16)]
+
+
+@pytest.mark.filterwarnings("error:Your input ran out of data")
+def test_a_stream_needs_no_steps_per_epoch():
+    for fit in (lambda model, data, **options: model.fit(data, shuffle=False, **options),
+                ps.keras.fit):
+        model, data, counted = linear(), stream_data(), Counted()
+        history = fit(model, data, epochs=3, verbose=0, callbacks=[counted]).history
+        assert counted.epochs == [7, 7, 7] and len(history["loss"]) == 3 and data.epoch == 3
+        np.testing.assert_allclose(weights_of(model), trained_by_hand(in_order(103) * 3)[0],
+                                   **CLOSE)
+    with pytest.raises(TypeError, match="no len"):
+        len(data)
+    with pytest.raises(ps.ConfigError, match="passes -> ps.keras.dataset"):
+        linear().fit(stream_data(), steps_per_epoch=3, shuffle=False, verbose=0)
+    with pytest.raises(ps.ConfigError, match="class_weight= has no effect"):
+        ps.keras.fit(linear(), stream_data(), class_weight={0: 1.0})
+
+
+def test_the_passes_of_a_stream_may_differ_in_length():
+    model, counted = linear(), Counted()
+    ps.keras.fit(model, stream_data(shorter=True), epochs=3, verbose=0, callbacks=[counted])
+    assert counted.epochs == [7, 4, 7]
+    steps = in_order(103) + in_order(50) + in_order(103)
+    np.testing.assert_allclose(weights_of(model), trained_by_hand(steps)[0], **CLOSE)
+
+
+@pytest.mark.filterwarnings("error:Your input ran out of data")
+def test_evaluate_and_predict_of_a_stream():
+    model = linear(metrics=["mse"])
+    result = model.evaluate(stream_data(), verbose=0, return_dict=True)
+    np.testing.assert_allclose(result["loss"], (samples()["y"] ** 2).mean(), **CLOSE)
+    assert model.predict(stream_data(), verbose=0).shape == (103, 1)
+    history = model.fit(stream_data(), validation_data=stream_data(), epochs=2, shuffle=False,
+                        verbose=0).history
+    assert len(history["val_loss"]) == 2
 
 
 # What goes wrong

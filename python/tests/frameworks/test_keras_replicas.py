@@ -231,9 +231,23 @@ def test_a000_sequence_odd_batch(seed):
 
 
 def test_c_workers_epochs():
+    """Shuffled anew in every epoch, with workers: no sample is missing."""
     batches = Batches([4] * 25)
-    np.testing.assert_allclose(fit_sequence(batches, 2, epochs=3),
-                               trained_by_hand(batches.steps() * 3)[0], **CLOSE)
+    spec = (ps.Field("float32", (4,)), ps.Field("float32", (1,)))
+    ds = ps.from_sequence(batches, spec=spec, check=False).shuffle(seed=3)
+    loader, passes = ps.Loader(ds), []
+    for _ in range(3):
+        rows = [batch[0].copy() for batch in loader]
+        passes.append([next(ids for ids in batches.steps()
+                            if (samples()["x"][ids] == step).all()) for step in rows])
+    assert all(sorted(np.concatenate(each)) == list(range(100)) for each in passes)
+    assert [ids[0] for ids in passes[0]] != [ids[0] for ids in passes[1]]
+    strategy = strategy_of(2)
+    model = under(strategy)
+    worked = ds.map(lambda x, y: (x, y), row_wise=True, workers=2)
+    data = ps.keras.dataset(ps.Loader(worked)).to_tf(strategy)
+    ps.keras.fit(model, data, epochs=3, verbose=0)
+    np.testing.assert_allclose(weights_of(model), trained_by_hand(sum(passes, []))[0], **CLOSE)
 
 
 def test_a001_take():

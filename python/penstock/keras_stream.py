@@ -1,0 +1,89 @@
+"""Data whose length only running shows, for Keras; part of `ps.keras`."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from .errors import ConfigError
+from .keras_data import Dataset, iterator_of_keras
+from .loader import Batch, Loader
+
+try:
+    from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter as _Adapter
+except ImportError:  # a Keras that keeps it elsewhere
+    _Adapter = object
+KERAS_TAKES_STREAMS = _Adapter is not object
+
+
+class Stream(Dataset, _Adapter):  # type: ignore[misc]
+    """A loader of data whose length only running shows; made by `ps.keras.dataset`.
+
+    An epoch is a pass, and ends when the data does. Keras takes it as the data adapter that it
+    would make of a PyDataset, since a PyDataset has an end that is known, or none.
+    """
+
+    def __init__(self, loader: Loader, **options: Any) -> None:
+        Dataset.__init__(self, loader, **options)
+        self.py_dataset = self
+        self.class_weight = self.enqueuer = self._output_signature = None
+
+    def _check_steps(self, asked: int | None) -> int:
+        if asked is not None:
+            raise ConfigError("ps.keras: the epochs of this stream are its passes",
+                              remedy="ps.keras.dataset(loader, steps_per_epoch=...), not fit")
+        return sys.maxsize  # any step may be one of this pass
+
+    num_batches = None
+
+    def __len__(self) -> int:
+        raise TypeError("this data has no len(): its length shows only as it is pulled")
+
+    def __getitem__(self, index: int) -> Any:
+        batch = self._next(index)
+        if batch is None and index > 0 and not self._begun:
+            batch = self._next(0)  # TensorFlow looks at two steps to learn their shapes
+        if batch is None:
+            raise IndexError(f"step {index} of a shorter pass")
+        return self._parts(batch)
+
+    def _next(self, index: int) -> Batch | None:
+        try:
+            return self._walk.batch(self._epoch, self._first + index,
+                                    self._looking or not self._begun)
+        except Exception as error:
+            self.failure = error
+            raise
+
+    def _get_iterator(self) -> Iterator[Any]:
+        for index in itertools.count():
+            batch = self._next(index)
+            if batch is None:
+                return
+            yield self._parts(batch)
+
+    def on_epoch_begin(self) -> None:
+        super().on_epoch_begin()
+        if (iterator := iterator_of_keras()) is not None:
+            iterator._num_batches = None  # of the pass before
+            iterator._interrupted_warning = lambda: None  # the end is no interruption
+
+    def _take_place(self, state: dict[str, Any]) -> None:
+        self._epoch, self._first = int(state.get("epoch", 0)), int(state.get("step", 0))
+        if self._first:
+            self._walk.restore(state, self._epoch, self._first)
+
+    def _place(self, epoch: int, step: int) -> tuple[int, int]:
+        return epoch, step
+
+    def state_dict(self, step: int | None = None) -> dict[str, Any]:
+        state = super().state_dict(step)
+        if state["loader"].get("epoch", 0) > state["epoch"]:  # that was the last step of a pass
+            state["epoch"], state["step"] = state["epoch"] + 1, 0
+        return state
+
+    def unpad(self, predictions: Any) -> Any:
+        raise ConfigError("unpad: how long a pass is only running shows",
+                          remedy="ps.keras.dataset(loader, steps_per_epoch=...)")

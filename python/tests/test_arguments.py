@@ -1,0 +1,404 @@
+"""Arguments that are wrong: every public function refuses them in penstock's own words."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock import foreign
+
+WRONG = [None, -1, 1.5, "x", 2**70, object(), True, b"\xff", [object()], float("nan")]
+# What a call may raise. TypeError and AttributeError are Python's own, for objects that are no
+# dataset, tensor or step; the texts below never stand in them.
+DOCUMENTED = (ps.ConfigError, ps.StateError, ps.IoError, IndexError, KeyError, TypeError,
+              AttributeError)
+NEVER = ("bad_cast", "incompatible function arguments", "nanobind", "_native", "bad_alloc",
+         "JSON serializable", "object has no attribute", "unhashable", "vector::")
+
+
+def plain(x):
+    return x
+
+
+def dataset():
+    return ps.from_tensor_slices(np.arange(8))
+
+
+def loader():
+    return ps.Loader(dataset().batch(2))
+
+
+def strategy():
+    return ps.MirroredStrategy(["cpu:0", "cpu:1"])
+
+
+def batch():
+    return next(iter(loader()))
+
+
+def step_of(own):
+    return own.distribute(dataset().batch(4)).next()
+
+
+def values_of(own):
+    return own.run(lambda share: 1.0, step_of(own))
+
+
+def chain():
+    return ps.image.decode()
+
+
+def context():
+    seen = []
+
+    def make(given):
+        seen.append(given)
+        return dataset().batch(2)
+
+    strategy().distribute_from_function(make)
+    return seen[0]
+
+
+def picture_files(folder):
+    (folder / "one").mkdir(exist_ok=True)
+    (folder / "one" / "a.png").write_bytes(b"x")
+    return folder
+
+
+# Each public function with arguments that are right. A method is given as a function of nothing
+# that makes its object, and its name.
+FUNCTIONS = {
+    "range": (lambda: ps.range, {"start": 0, "stop": 9, "step": 1}),
+    "zip": (lambda: lambda one, strict: ps.zip(one, dataset(), strict=strict),
+            {"one": dataset(), "strict": False}),
+    "cast": (lambda: ps.cast, {"dtype": "float32", "path": ""}),
+    "from_tensors": (lambda: ps.from_tensors, {"sample": 1, "name": "n"}),
+    "from_tensor_slices": (lambda: ps.from_tensor_slices, {"arrays": [1, 2], "name": "n"}),
+    "from_index": (lambda: ps.from_index, {"size": 4, "fn": plain, "name": "n", "spec": None}),
+    "from_generator": (lambda: ps.from_generator,
+                       {"factory": lambda: iter([1]), "name": "n", "spec": None,
+                        "resumable": False}),
+    "from_sequence": (lambda: ps.from_sequence,
+                      {"sequence": [np.zeros(2)], "name": "n", "spec": None, "pure": False,
+                       "check": True}),
+    "from_paths": (lambda: ps.from_paths, {"paths": ["a.png"], "labels": [0]}),
+    "list_files": (lambda: ps.list_files, {"pattern": "/proc/cpuinfo", "hidden": False}),
+    "read_file": (lambda: ps.read_file, {"path": ""}),
+    "list_images": (lambda: ps.list_images, {"root": picture_files, "extensions": ["png"],
+                                             "follow_links": "inside", "labels": True,
+                                             "index": ""}),
+    "image_folder": (lambda: ps.image_folder,
+                     {"root": picture_files, "extensions": ["png"], "follow_links": "inside",
+                      "labels": True, "with_path": False, "index": ""}),
+    "get_strategy": (lambda: ps.get_strategy, {}),
+    "replica_context": (lambda: ps.replica_context, {}),
+    "rng": (lambda: ps.rng, {}),
+    "Field": (lambda: ps.Field, {"dtype": "float32", "shape": (2, None)}),
+    "Counted": (lambda: ps.Counted, {"sum": 1.0, "count": 2}),
+    "PerReplica": (lambda: ps.PerReplica, {"values": [1.0], "counts": [1], "masks": [[1]]}),
+    "MirroredStrategy": (lambda: ps.MirroredStrategy, {"devices": ["cpu:0"]}),
+    "OneDeviceStrategy": (lambda: ps.OneDeviceStrategy, {"device": "cpu:0"}),
+    "Strategy": (lambda: ps.Strategy, {"devices": ["cpu:0"], "one": True}),
+    "Loader": (lambda: ps.Loader,
+               {"dataset": dataset().batch(2), "steps_per_epoch": 2, "world": 2, "rank": 0,
+                "tail": "short", "threads": 1, "lookahead_bytes": 1 << 20, "on_error": "raise",
+                "ledger_file": "", "skip_limit": 1, "stall_after": 1.0, "stall_is_error": False,
+                "empty": "deliver", "debug": False}),
+    "Dataset": (lambda: ps.Dataset, {"native": dataset()._native}),
+    "Feed": (lambda: ps.Feed, {"native": 3}),
+    "FolderIndex": (lambda: ps.FolderIndex, {"native": 3}),
+    "ImageFolder": (lambda: ps.ImageFolder, {"native": 3, "index": 3}),
+    "Ledger": (lambda: ps.Ledger, {"native": 3}),
+    "Dataset.map": (lambda: dataset().map,
+                    {"fn": plain, "name": "n", "seed": 1, "spec": None, "random": False,
+                     "row_wise": False, "workers": 0}),
+    "Dataset.map_batch": (lambda: dataset().map_batch,
+                          {"fn": plain, "name": "n", "spec": None, "workers": 0}),
+    "Dataset.filter": (lambda: dataset().filter,
+                       {"predicate": plain, "name": "n", "seed": 1, "random": False,
+                        "mask": False}),
+    "Dataset.take_while": (lambda: dataset().take_while,
+                           {"predicate": plain, "name": "n", "seed": 1, "random": False}),
+    "Dataset.select": (lambda: dataset().select,
+                       {"predicate": plain, "name": "n", "seed": 1, "random": False}),
+    "Dataset.split": (lambda: dataset().split, {"fraction": 0.5, "seed": 1}),
+    "Dataset.flat_map": (lambda: dataset().flat_map, {"fn": plain, "name": "n", "spec": None}),
+    "Dataset.interleave": (lambda: dataset().interleave,
+                           {"fn": plain, "cycle": 2, "block": 1, "name": "n", "spec": None}),
+    "Dataset.shuffle": (lambda: dataset().shuffle,
+                        {"seed": 1, "reshuffle_each_epoch": True, "window": 2}),
+    "Dataset.repeat": (lambda: dataset().repeat, {"count": 2}),
+    "Dataset.take": (lambda: dataset().take, {"count": 2}),
+    "Dataset.skip": (lambda: dataset().skip, {"count": 2}),
+    "Dataset.shard": (lambda: dataset().shard, {"count": 2, "index": 0}),
+    "Dataset.concatenate": (lambda: dataset().concatenate, {"other": dataset()}),
+    "Dataset.zip": (lambda: lambda one, strict: dataset().zip(one, strict=strict),
+                    {"one": dataset(), "strict": False}),
+    "Dataset.enumerate": (lambda: dataset().enumerate, {}),
+    "Dataset.batch": (lambda: dataset().batch,
+                      {"size": 2, "tail": "short", "drop_remainder": False, "collate_fn": plain,
+                       "spec": None, "workers": 0, "name": "n"}),
+    "Dataset.unbatch": (lambda: dataset().batch(2).unbatch, {}),
+    "Dataset.cache": (lambda: dataset().cache, {"bytes_max": 9}),
+    "Dataset.prefetch": (lambda: dataset().prefetch, {"steps": 1, "bytes": 1}),
+    "Dataset.with_options": (lambda: dataset().with_options,
+                             {"name": "n", "threads": 1, "lookahead_bytes": 1}),
+    "Dataset.apply": (lambda: dataset().apply, {"transform": plain}),
+    "Dataset.cardinality": (lambda: dataset().cardinality, {}),
+    "Dataset.describe": (lambda: dataset().describe, {}),
+    "Dataset.sample": (lambda: dataset().sample, {"number": 1}),
+    "Loader.set_epoch": (lambda: loader().set_epoch, {"epoch": 1}),
+    "Loader.state_dict": (lambda: loader().state_dict, {}),
+    "Loader.load_state_dict": (lambda: loader().load_state_dict, {"state": loader().state_dict()}),
+    "Loader.step": (lambda: loader().step, {"step": 1}),
+    "Loader.report": (lambda: loader().report, {}),
+    "Loader.stop": (lambda: loader().stop, {}),
+    "Feed.next": (lambda: strategy().distribute(dataset().batch(2)).next, {}),
+    "Feed.state_dict": (lambda: strategy().distribute(dataset().batch(2)).state_dict, {}),
+    "Feed.load_state_dict": (lambda: strategy().distribute(dataset().batch(2)).load_state_dict,
+                             {"state": loader().state_dict()}),
+    "Feed.stop": (lambda: strategy().distribute(dataset().batch(2)).stop, {}),
+    "Strategy.scope": (lambda: strategy().scope, {}),
+    "Strategy.distribute": (lambda: strategy().distribute,
+                            {"dataset": dataset().batch(2), "steps_per_epoch": 2,
+                             "restart": False, "short_epoch": False, "threads": 1,
+                             "stall_after": 1.0, "tail": "short"}),
+    "Strategy.distribute_from_function": (
+        lambda: strategy().distribute_from_function,
+        {"make": lambda context: dataset().batch(2), "steps_per_epoch": 2, "restart": False,
+         "short_epoch": False, "skip_limit": 1}),
+    "Strategy.run": (lambda: lambda fn, step: (lambda own: own.run(
+        fn, step_of(own) if step == "right" else step))(strategy()),
+        {"fn": lambda share: 1.0, "step": "right"}),
+    "Strategy.reduce": (lambda: lambda op, value, axis: (lambda own: own.reduce(
+        op, values_of(own) if value == "right" else value, axis))(strategy()),
+        {"op": "sum", "value": "right", "axis": None}),
+    "Strategy.gather": (lambda: lambda value, axis: (lambda own: own.gather(
+        own.run(lambda share: share.numpy(), step_of(own)) if value == "right" else value,
+        axis))(strategy()), {"value": "right", "axis": 0}),
+    "Strategy.per_replica": (lambda: strategy().per_replica, {"fn": plain}),
+    "PerReplica.each": (lambda: ps.PerReplica([1.0]).each, {"combine": lambda *_: 1}),
+    "FolderIndex.save": (None, {}),
+    "FolderIndex.check": (None, {}),
+    "Batch.keys": (lambda: batch().keys, {}),
+    "Batch.numpy": (lambda: batch().numpy, {}),
+    "Batch.dlpack": (lambda: batch().dlpack, {"path": ""}),
+    "Batch.dlpack_parts": (lambda: batch().dlpack_parts, {}),
+    "Batch.torch": (None, {}),
+    "Batch.row": (lambda: batch().row, {"index": 1}),
+    "Batch.__getitem__": (lambda: batch().__getitem__, {"key": ""}),
+    "Batch.__contains__": (lambda: batch().__contains__, {"path": ""}),
+    "Plan.cut": (lambda: loader().plan.cut, {"step": 1}),
+    "Plan.check": (lambda: loader().plan.check, {"pass_number": 1}),
+    "Plan.explain": (lambda: loader().plan.explain, {}),
+    "Plan.serialise": (lambda: loader().plan.serialise, {}),
+    "Step.masks": (lambda: step_of(strategy()).masks, {}),
+    "Replica.barrier": (None, {}),
+    "Replica.all_reduce": (lambda: lambda op, value, count: ps.OneDeviceStrategy().run(
+        lambda replica, share: replica.all_reduce(op, value, count),
+        step_of(ps.OneDeviceStrategy())), {"op": "sum", "value": 1.0, "count": 1}),
+    "InputContext.per_replica_batch": (lambda: context().per_replica_batch, {"global_batch": 4}),
+    "Sequence.on_epoch_begin": (None, {}),
+    "Sequence.on_epoch_end": (None, {}),
+    "image.of": (lambda: ps.image.of, {"field": ""}),
+    "image.decode": (lambda: ps.image.decode,
+                     {"channels": 3, "field": "", "keep_16_bit": False, "fast_scale": False,
+                      "pixels_max": 1 << 20}),
+    "image.one_hot": (lambda: ps.image.one_hot, {"classes": 3, "field": "label"}),
+    "image.mixup": (lambda: ps.image.mixup, {"alpha": 0.2, "chance": 1.0, "seed": 1,
+                                             "image": "image", "label": "label"}),
+    "image.cutmix": (lambda: ps.image.cutmix, {"alpha": 1.0, "chance": 1.0, "seed": 1,
+                                               "image": "image", "label": "label"}),
+    "Chain": (lambda: ps.image.Chain, {"native": 3}),
+    "Chain.seed": (lambda: chain().seed, {"seed": 1}),
+    "Chain.step": (lambda: chain().step, {"word": "resize", "height": 8, "width": 8}),
+}
+
+
+def image_ops():
+    """Every op of a chain, with the values that its signature has, or small ones."""
+    ops = {}
+    for word in [name for name in vars(ps.image.Chain) if not name.startswith("_")]:
+        if word not in ("seed", "step"):
+            names = list(inspect.signature(getattr(ps.image.Chain, word)).parameters)[1:]
+            ops[f"Chain.{word}"] = (lambda word=word: getattr(chain(), word),
+                                    {name: 8 for name in names})
+    return ops
+
+
+FUNCTIONS |= image_ops()
+ABSTRACT = {"Sequence", "Batch", "Plan", "Step", "Replica"}  # made by the engine or by the user
+
+
+def public_functions():
+    """Everything that a user can call, by the names above."""
+    for name in ps.__all__:
+        thing = getattr(ps, name)
+        if inspect.isclass(thing) and not issubclass(thing, BaseException):
+            if name not in ABSTRACT:
+                yield name
+            for method, value in vars(thing).items():
+                if not method.startswith("_") and callable(value):
+                    yield f"{name}.{method}"
+        elif callable(thing) and not inspect.isclass(thing):
+            yield name
+    for name, thing in vars(ps.image).items():
+        if inspect.isfunction(thing) and not name.startswith("_") and (
+                thing.__module__ == "penstock.image"):
+            yield f"image.{name}"
+    for method in vars(ps.image.Chain):
+        if not method.startswith("_"):
+            yield f"Chain.{method}"
+
+
+def test_every_public_function_is_tried_here():
+    assert set(public_functions()) - set(FUNCTIONS) == set()
+
+
+@pytest.mark.parametrize("name", [name for name, (make, _) in FUNCTIONS.items() if make])
+def test_wrong_values_are_refused_in_words_of_our_own(name, tmp_path):
+    make, right = FUNCTIONS[name]
+    right = {key: picture_files(tmp_path) if value is picture_files else value
+             for key, value in right.items()}
+    wrong_words = []
+    for argument in right:
+        for value in WRONG:
+            try:
+                make()(**{**right, argument: value})
+            except DOCUMENTED as error:
+                if any(each in str(error) for each in NEVER):
+                    wrong_words.append((argument, value, f"{type(error).__name__}: {error}"))
+            except Exception as error:
+                wrong_words.append((argument, value, f"{type(error).__name__}: {error}"))
+    assert wrong_words == []
+
+
+# What must be refused, with the sentence that says what to do
+
+REFUSED = {
+    "threads=-1 is below 0 -> the most threads": lambda: ps.Loader(dataset().batch(2), threads=-1),
+    "lookahead_bytes=-1": lambda: ps.Loader(dataset().batch(2), lookahead_bytes=-1),
+    "skip_limit=-1": lambda: ps.Loader(dataset().batch(2), skip_limit=-1),
+    "threads=1.5 is not a whole number": lambda: ps.Loader(dataset().batch(2), threads=1.5),
+    "threads=True is not a whole number": lambda: ps.Loader(dataset().batch(2), threads=True),
+    "stall_after=-1 is below 0.001 -> seconds": lambda: ps.Loader(dataset().batch(2),
+                                                                  stall_after=-1),
+    "stall_after=nan is not a number": lambda: ps.Loader(dataset().batch(2),
+                                                         stall_after=float("nan")),
+    "stall_is_error=1 is neither": lambda: ps.Loader(dataset().batch(2), stall_is_error=1),
+    "steps_per_epoch=0 is below 1": lambda: ps.Loader(dataset().batch(2), steps_per_epoch=0),
+    "prefetch: steps=-1 is below 0 -> leave prefetch out": lambda: dataset().prefetch(-1),
+    "take: count=2.0 is not a whole number -> -1 takes all": lambda: dataset().take(2.0),
+    "skip: count=-1 is below 0": lambda: dataset().skip(-1),
+    "sample: number='x'": lambda: dataset().sample("x"),
+    "shuffle: seed=-1 is below 0 -> a seed": lambda: dataset().shuffle(seed=-1),
+    "batch: size=True is not a whole": lambda: dataset().batch(True),
+    "split: fraction=2 is above 1": lambda: dataset().split(2),
+    "MirroredStrategy: devices='cpu:0' is not a list": lambda: ps.MirroredStrategy("cpu:0"),
+    "world= has no effect": lambda: strategy().distribute(dataset().batch(2), world=2, rank=0),
+    "Field: shape=3 is not a list": lambda: ps.Field("float32", 3),
+    "resize: height=None is not a value": lambda: chain().resize(None, 8),
+    "Counted: count=-1 is below 0": lambda: ps.Counted(1.0, -1),
+    "a Dataset is not made from 3": lambda: ps.Dataset(3),
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_numbers_out_of_range_say_what_is_wanted(words):
+    with pytest.raises(ps.ConfigError) as raised:
+        REFUSED[words]()
+    assert words in str(raised.value) and " -> " in str(raised.value)
+
+
+def test_whole_numbers_of_numpy_are_taken():
+    rows = dataset().take(np.int64(6)).shuffle(seed=np.uint8(3), window=np.int32(2))
+    assert len(ps.Loader(rows.batch(np.int16(2)), threads=np.int8(0))) == 3
+    assert loader().step(np.int64(1)).step == 1
+    assert ps.image.decode().resize(np.int64(8), 8)
+
+
+# Words of other libraries
+
+FOREIGN = {
+    "needs no buffer": lambda: dataset().shuffle(1000),
+    "shuffle: there is no argument buffer_size= -> leave the number out":
+        lambda: dataset().shuffle(buffer_size=9),
+    "say reshuffle_each_epoch=": lambda: dataset().shuffle(reshuffle_each_iteration=True),
+    "map: there is no argument num_parallel_calls= -> leave it out":
+        lambda: dataset().map(plain, num_parallel_calls=4),
+    "the order is always the same": lambda: dataset().map(plain, deterministic=False),
+    'say tail="drop"': lambda: dataset().batch(2, drop_last=True),
+    "batch(32, drop_remainder=True)": lambda: dataset().batch(2, True),
+    "say size=": lambda: dataset().batch(batch_size=2),
+    "say cycle=": lambda: dataset().interleave(plain, cycle_length=2),
+    "say block=": lambda: dataset().interleave(plain, block_length=2),
+    "a cache is in memory": lambda: dataset().cache("file"),
+    "i + start": lambda: dataset().enumerate(start=5),
+    "works ahead by itself": lambda: dataset().prefetch(buffer_size=2),
+    "say count=": lambda: dataset().shard(num_shards=2, index=0),
+    "say spec=": lambda: ps.from_generator(lambda: iter([1]), output_signature=3),
+    "Loader: there is no argument batch_size= -> batch is a verb":
+        lambda: ps.Loader(dataset(), batch_size=2),
+    "ps.Loader(dataset.batch(n))": lambda: ps.Loader(dataset(), 2),
+    "dataset.shuffle().batch(n)": lambda: ps.Loader(dataset().batch(2), shuffle=True),
+    "map(data.__getitem__, workers=n)": lambda: ps.Loader(dataset().batch(2), num_workers=2),
+    "there are no samplers yet": lambda: ps.Loader(dataset().batch(2), sampler=[1]),
+    "there is no pinned memory yet": lambda: ps.Loader(dataset().batch(2), pin_memory=True),
+    "stall_is_error=True": lambda: ps.Loader(dataset().batch(2), timeout=3),
+    "Loader: there is no argument prefetch_factor=":
+        lambda: strategy().distribute(dataset().batch(2), prefetch_factor=2),
+    "did you mean lookahead_bytes=?": lambda: ps.Loader(dataset().batch(2), lookahead_byte=2),
+    "the arguments are count": lambda: dataset().take(often=2),
+    "say how many samples": lambda: dataset().batch(),
+    "name the devices": lambda: ps.MirroredStrategy(),
+}
+FOREIGN_NAMES = {
+    "sources are functions: ps.range(...)": lambda: ps.Dataset.range(3),
+    "ps.from_tensor_slices(...)": lambda: ps.Dataset.from_tensor_slices([1]),
+    "`for x in dataset` gives NumPy values": lambda: dataset().as_numpy_iterator(),
+    "takes a function that pads": lambda: dataset().padded_batch(2),
+    "ps.Loader(dataset.batch(n))": lambda: ps.DataLoader,
+    "there is no reader of this format yet": lambda: ps.TFRecordDataset("x"),
+    "Loader(dataset, on_error": lambda: dataset().ignore_errors(),
+    "leave it out: functions run in parallel": lambda: ps.AUTOTUNE,
+}
+
+
+@pytest.mark.parametrize("words", FOREIGN)
+def test_an_argument_of_another_library_says_what_to_write_instead(words):
+    with pytest.raises(ps.ConfigError) as raised:
+        FOREIGN[words]()
+    assert words in str(raised.value)
+    assert isinstance(raised.value, TypeError)  # what Python raises for such a call
+
+
+@pytest.mark.parametrize("words", FOREIGN_NAMES)
+def test_a_name_of_another_library_says_what_to_write_instead(words):
+    with pytest.raises(ps.ConfigError) as raised:
+        FOREIGN_NAMES[words]()
+    assert words in str(raised.value)
+    assert isinstance(raised.value, AttributeError)  # so that hasattr is False
+
+
+def test_the_table_of_foreign_words_holds_no_word_of_ours():
+    for word, names in foreign.ARGUMENTS.items():
+        own = [getattr(place, word) for place in (ps, ps.Dataset) if word in vars(place)]
+        for function in own:
+            assert not set(names) & set(inspect.signature(function).parameters), word
+    assert not [name for name in foreign.VERBS if hasattr(ps.Dataset, name)]
+    assert not [name for name in foreign.NAMES if hasattr(ps, name)]
+    assert all(hasattr(ps, name) for name in foreign.SOURCES)
+
+
+def test_a_type_error_of_a_users_own_function_is_left_alone():
+    def wrong(dataset):
+        raise TypeError("my own")
+
+    with pytest.raises(TypeError, match="^my own$"):
+        dataset().apply(wrong)
+
+
+def test_signatures_and_help_are_those_of_the_functions():
+    assert list(inspect.signature(ps.Dataset.batch).parameters)[:3] == ["self", "size", "tail"]
+    assert ps.Loader.__init__.__doc__ and ps.range.__doc__.startswith("The numbers")

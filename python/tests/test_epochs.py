@@ -1,0 +1,161 @@
+"""Loader(steps_per_epoch=): epochs of a fixed number of steps that continue one another."""
+
+import itertools
+import json
+
+import pytest
+from conftest import steps_of
+
+import penstock as ps
+
+
+def numbers(count=7):
+    return ps.range(count).shuffle(seed=3).batch(1)
+
+
+def stream(count=7):
+    return ps.from_generator(lambda: iter(range(count))).batch(1)
+
+
+def passes(dataset, count):
+    """The steps of so many passes, one after the other, by a plain loader."""
+    plain = ps.Loader(dataset)
+    return [step for _ in range(count) for step in steps_of(plain)]
+
+
+@pytest.mark.parametrize("make", [numbers, stream])
+def test_each_loop_gives_that_many_steps_and_the_next_continues(make):
+    loader = ps.Loader(make(), steps_per_epoch=3)
+    epochs = [steps_of(loader) for _ in range(7)]
+    assert [len(each) for each in epochs] == [3] * 7 and len(loader) == 3
+    assert sum(epochs, []) == passes(make(), 3)  # 21 steps are three passes of 7
+    assert loader.epoch == 7
+
+
+def test_endless_data_in_epochs():
+    loader = ps.Loader(ps.range(5).repeat().batch(2), steps_per_epoch=4)
+    epochs = [steps_of(loader) for _ in range(2)]
+    assert epochs == [[[0, 1], [2, 3], [4, 0], [1, 2]], [[3, 4], [0, 1], [2, 3], [4, 0]]]
+
+
+def test_processes_take_the_same_steps():
+    loaders = [ps.Loader(ps.range(14).batch(2), world=2, rank=rank, steps_per_epoch=5)
+               for rank in range(2)]
+    shares = [[steps_of(loader) for _ in range(2)] for loader in loaders]
+    assert [[len(epoch) for epoch in rank] for rank in shares] == [[5, 5]] * 2
+    rows = [row for rank in shares for epoch in rank for step in epoch for row in step]
+    assert sorted(rows) == sorted([*range(14), *range(6)])
+
+
+@pytest.mark.parametrize("make", [numbers, stream,
+                                  lambda: ps.range(5).repeat().batch(2)])
+def test_a_state_resumes_at_every_step(make):
+    whole = ps.Loader(make(), steps_per_epoch=3)
+    expected = [step for _ in range(5) for step in steps_of(whole)]
+    for stop in range(1, 12):
+        first = ps.Loader(make(), steps_per_epoch=3)
+        loops = itertools.chain.from_iterable(first for _ in range(5))
+        for _ in range(stop):
+            next(loops)
+        state = json.loads(json.dumps(first.state_dict()))
+        other = ps.Loader(make(), steps_per_epoch=3, threads=0)
+        other.load_state_dict(state)
+        assert other.epoch == stop // 3
+        epochs = [steps_of(other) for _ in range(stop // 3, 5)]
+        assert sum(epochs, []) == expected[stop:]
+        assert [len(each) for each in epochs] == [3 - stop % 3, *[3] * (4 - stop // 3)]
+
+
+def test_a_state_of_a_plain_loader_is_counted_in_epochs():
+    plain = ps.Loader(numbers())
+    loop = iter(plain)
+    for _ in range(5):
+        next(loop)
+    loader = ps.Loader(numbers(), steps_per_epoch=3)
+    loader.load_state_dict(plain.state_dict())
+    assert loader.epoch == 1
+    expected = passes(numbers(), 2)
+    assert steps_of(loader) == expected[5:6] and steps_of(loader) == expected[6:9]
+
+
+def test_a_state_travels_between_a_loader_and_a_feed():
+    feed = ps.OneDeviceStrategy().distribute(numbers(), steps_per_epoch=3)
+    for _ in range(4):
+        if feed.next() is None:
+            feed.next()
+    loader = ps.Loader(numbers(), steps_per_epoch=3)
+    loader.load_state_dict(feed.state_dict())
+    assert loader.epoch == feed.epoch == 1
+    loop = iter(loader)
+    next(loop)
+    feed.load_state_dict(loader.state_dict())
+    assert [step.shares[0].numpy().tolist() for step in feed] == [
+        batch.numpy().tolist() for batch in loop]
+
+
+def test_a_state_of_other_epochs_is_refused():
+    loader = ps.Loader(numbers(), steps_per_epoch=5)
+    loop = iter(loader)
+    for _ in range(4):
+        next(loop)
+    with pytest.raises(ps.StateError, match="after 4 steps of an epoch.*3 steps here"):
+        ps.Loader(numbers(), steps_per_epoch=3).load_state_dict(loader.state_dict())
+
+
+def test_a_loop_that_is_left_has_ended_its_epoch_and_the_data_continues():
+    loader = ps.Loader(ps.range(7).batch(1), steps_per_epoch=3)
+    for batch in loader:
+        break
+    assert steps_of(loader) == [[1], [2], [3]] and loader.epoch == 2
+
+
+def test_an_iterator_that_gave_nothing_has_ended_nothing():
+    loader = ps.Loader(ps.range(7).batch(1), steps_per_epoch=3)
+    iter(loader)
+    assert steps_of(loader) == [[0], [1], [2]] and loader.epoch == 1
+
+
+def test_two_loops_at_once_are_refused():
+    loader = ps.Loader(ps.range(7).batch(1), steps_per_epoch=3)
+    first = iter(loader)
+    next(first)
+    second = iter(loader)
+    assert next(second).numpy().tolist() == [1]
+    with pytest.raises(ps.ConfigError, match="a newer `for` has begun.*a second Loader"):
+        next(first)
+
+
+def test_a_pass_that_is_too_short_is_refused():
+    with pytest.raises(ps.ConfigError, match="has 7 steps, and steps_per_epoch is 8 -> repeat"):
+        ps.Loader(numbers(), steps_per_epoch=8)
+    loader = ps.Loader(stream(), steps_per_epoch=8)  # a stream shows it when it ends
+    with pytest.raises(ps.ConfigError, match="has 7 steps, and steps_per_epoch is 8 -> repeat"):
+        steps_of(loader)
+
+
+def test_set_epoch_keeps_the_place_of_the_epoch_under_way():
+    loader = ps.Loader(ps.range(7).batch(1), steps_per_epoch=3)
+    for epoch in range(2):
+        loader.set_epoch(epoch)  # as training loops of torch do
+        assert len(steps_of(loader)) == 3
+    loader.set_epoch(2)
+    assert steps_of(loader) == [[6], [0], [1]]
+    with pytest.raises(ps.ConfigError, match="at epoch 3.*load a state"):
+        loader.set_epoch(1)
+
+
+def test_a_step_that_fails_is_asked_for_again():
+    calls = []
+
+    def once(x):
+        calls.append(int(x))
+        if calls.count(4) == 1 and x == 4:
+            raise OSError("busy")
+        return x
+
+    loader = ps.Loader(ps.range(7).map(once).batch(1), steps_per_epoch=5, threads=0)
+    loop = iter(loader)
+    assert [next(loop).numpy().tolist() for _ in range(4)] == [[0], [1], [2], [3]]
+    with pytest.raises(OSError, match="busy"):
+        next(loop)
+    assert [batch.numpy().tolist() for batch in loop] == [[4]]
