@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include <atomic>
+#include <charconv>
 #include <csignal>
 #include <filesystem>
 
@@ -34,6 +35,7 @@ struct Options {
   std::string tail = "short";
   std::string checkpoints;
   std::string resume;
+  bool resume_older = false;
   std::uint64_t every = 0;
   std::string json;
   std::string csv;
@@ -55,6 +57,7 @@ void on_signal(int signal) {
 }
 
 void catch_signals() {
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that grows past `ulimit -f` is an error of its write
   for (const int signal : {SIGINT, SIGTERM}) {
     struct sigaction before{};
     ::sigaction(signal, nullptr, &before);
@@ -105,19 +108,65 @@ void expect_same_classes(const Dataset& train, const Dataset& validation) {
                     "labels count folders, so that both need the same");
 }
 
-FitOptions fit_options(const Options& options) {
+/// What the run is asked to do, and where its checkpoints go.
+struct Run {
   FitOptions fit;
+  std::string folder;                  // "": none
+  std::shared_ptr<Checkpoints> saver;  // null where there is no folder
+};
+
+Run run_of(const Options& options) {
+  Run run;
+  FitOptions& fit = run.fit;
   fit.epochs = options.epochs;
   fit.interrupt = &interrupt;
   fit.loader.tail = tail_named(options.tail);
   if (options.skip) fit.loader.on_error = OnError::skip;
   fit.resume = options.resume;
-  const std::string folder = options.checkpoints.empty() ? options.resume : options.checkpoints;
-  if (!folder.empty()) fit.callbacks.push_back(checkpoints(folder, {.every_steps = options.every}));
+  fit.resume_older = options.resume_older;
+  run.folder = options.checkpoints.empty() ? options.resume : options.checkpoints;
+  if (!run.folder.empty()) {
+    run.saver = checkpoints(run.folder, {.every_steps = options.every});
+    fit.callbacks.push_back(run.saver);
+  }
   if (!options.json.empty()) fit.callbacks.push_back(json_log(options.json));
   if (!options.csv.empty()) fit.callbacks.push_back(csv_log(options.csv));
   if (!options.tensorboard.empty()) fit.callbacks.push_back(tensorboard(options.tensorboard));
-  return fit;
+  return run;
+}
+
+/// stdout may be a file on a full disk, for which fmt::print throws; training is worth more.
+void say(std::FILE* out, const std::string& text) {
+  (void)std::fwrite(text.data(), 1, text.size(), out);
+}
+
+/// What a person who stopped the run can count on.
+std::string saved_text(const Run& run, std::uint64_t updates) {
+  if (!run.saver) return "nothing was saved: use --checkpoints";
+  const auto saved = run.saver->saved();
+  const std::string why = run.saver->problem();
+  if (!saved)
+    return why.empty() ? fmt::format("no checkpoint of this run is in {}", run.folder) : why;
+  if (*saved == updates) return fmt::format("saved: go on with --resume {}", run.folder);
+  return fmt::format("{}--resume {} goes on after update {}", why.empty() ? "" : why + "; ",
+                     run.folder, *saved);
+}
+
+/// Returns the exit code, or leaves when a signal ended the run.
+int finish(const Run& run, const History& history, bool talks) {
+  const int signal = interrupt.load();
+  if (signal != 0 && talks)
+    say(stderr, fmt::format("penstock: {} after {} updates; {}\n",
+                            signal == SIGINT ? "interrupted" : "terminated", history.iterations,
+                            saved_text(run, history.iterations)));
+  for (const std::string& problem : history.problems)
+    if (talks && !(signal != 0 && run.saver && problem == run.saver->problem()))
+      say(stderr, fmt::format("penstock: after {} updates {}\n", history.iterations, problem));
+  if (signal != 0) {
+    std::fflush(nullptr);
+    ::_exit(128 + signal);
+  }
+  return history.complete && history.problems.empty() ? kDone : kFailed;
 }
 
 int train(const Options& options) {
@@ -126,7 +175,8 @@ int train(const Options& options) {
   const bool talks = find_world().rank == 0;
   const Dataset data = pictures(options, options.data, true);
   const auto classes = static_cast<std::int64_t>(data.class_names().size());
-  FitOptions fit = fit_options(options);
+  Run run = run_of(options);
+  FitOptions& fit = run.fit;
   if (!options.validation.empty()) {
     fit.validation = pictures(options, options.validation, false);
     expect_same_classes(data, *fit.validation);
@@ -146,34 +196,61 @@ int train(const Options& options) {
   if (talks) {
     DistributeOptions plain;
     plain.loader = fit.loader;
-    fmt::print("{} classes, model {}, {} replicas on {}\n", classes, options.model,
-               strategy->num_replicas_in_sync(), options.device);
+    say(stdout, fmt::format("{} classes, model {}, {} replicas on {}\n", classes, options.model,
+                            strategy->num_replicas_in_sync(), options.device));
     if (find_world().size == 1)
-      fmt::print("{}\n", strategy->distribute(data, plain).plan().explain());
+      say(stdout, strategy->distribute(data, plain).plan().explain() + "\n");
   }
-  const History history = model.fit(data, fit);
-  if (const int signal = interrupt.load(); signal != 0) {
-    if (talks)
-      fmt::print(stderr, "penstock: {} after {} updates{}\n",
-                 signal == SIGINT ? "interrupted" : "terminated", history.iterations,
-                 fit.callbacks.empty() || (options.checkpoints.empty() && options.resume.empty())
-                     ? "; nothing was saved: use --checkpoints"
-                     : "; saved: go on with --resume");
-    std::fflush(nullptr);
-    ::_exit(128 + signal);
-  }
-  return history.complete ? kDone : kFailed;
+  return finish(run, model.fit(data, fit), talks);
+}
+
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
+  return CLI::Validator(
+      [least, most](const std::string& text) -> std::string {
+        std::uint64_t number = 0;
+        const char* const end = text.data() + text.size();
+        const auto [after, error] = std::from_chars(text.data(), end, number);
+        if (error == std::errc() && after == end && number >= least && number <= most) return "";
+        return fmt::format("a whole number from {} to {} is needed, got \"{}\"", least, most, text);
+      },
+      "N");
+}
+
+/// CLI::Range lets "nan" pass.
+CLI::Validator number(double least, double most) {
+  return CLI::Validator(
+      [least, most](const std::string& text) -> std::string {
+        double value = 0;
+        const char* const end = text.data() + text.size();
+        const auto [after, error] = std::from_chars(text.data(), end, value);
+        if (error == std::errc() && after == end && value >= least && value <= most) return "";
+        return fmt::format("a number from {} to {} is needed, got \"{}\"", least, most, text);
+      },
+      "NUMBER");
+}
+
+/// Arguments that are right each by itself and wrong together.
+void check(const Options& options) {
+  if (options.resume_older && options.resume.empty())
+    throw ConfigError("--resume-older says how to resume, and there is no --resume", {},
+                      "name the folder with --resume DIR");
+  if (options.every > 0 && options.checkpoints.empty() && options.resume.empty())
+    throw ConfigError("--every says when to save, and there is no folder to save to", {},
+                      "name one with --checkpoints DIR");
+  if (!options.json.empty() && options.json == options.csv)
+    throw ConfigError(fmt::format("--json and --csv both write to {}", options.json), {},
+                      "give each a file of its own");
 }
 
 void add_options(CLI::App& app, Options& options) {
-  const auto positive = CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30U);
+  const auto positive = whole_number(1, 1U << 30U);
   app.add_option("--data", options.data, "folder of pictures, one folder for each class")
       ->required()
       ->check(CLI::ExistingDirectory);
   app.add_option("--val", options.validation, "the same, to validate on after each epoch")
       ->check(CLI::ExistingDirectory);
   app.add_option("--replicas", options.replicas, "copies of the model in this process")
-      ->check(positive)
+      ->check(whole_number(1, 1024))
       ->capture_default_str();
   app.add_option("--device", options.device, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
@@ -186,7 +263,7 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"linear", "cnn", "resnet18"}))
       ->capture_default_str();
   app.add_option("--size", options.size, "pictures are made so many pixels high and wide")
-      ->check(CLI::Range(1, 4096))
+      ->check(whole_number(1, 4096))
       ->capture_default_str();
   app.add_option("--optimizer", options.optimizer)
       ->check(CLI::IsMember({"sgd", "adam", "adamw", "rmsprop"}))
@@ -196,20 +273,24 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"short", "even", "pad", "drop", "wrap", "strict"}))
       ->capture_default_str();
   app.add_option("--checkpoints", options.checkpoints, "folder to save to after each epoch");
-  app.add_option("--every", options.every, "and after so many updates");
+  app.add_option("--every", options.every, "and after so many updates; 0: only after epochs")
+      ->check(whole_number(0, 1U << 30U));
   app.add_option("--resume", options.resume,
                  "go on from the newest checkpoint in this folder, and save there");
+  app.add_flag("--resume-older", options.resume_older,
+               "go on from an older checkpoint where the newest cannot be read");
   app.add_option("--json", options.json, "log: one JSON object for each epoch");
   app.add_option("--csv", options.csv, "log: one line for each epoch");
   app.add_option("--tensorboard", options.tensorboard, "folder for TensorBoard");
-  app.add_option("--seed", options.seed)->capture_default_str();
+  app.add_option("--seed", options.seed)->check(whole_number(0, UINT64_MAX))->capture_default_str();
   app.add_flag("--decay", options.decay, "the rate falls along a cosine to 0 over the run");
   app.add_flag("--augment", options.augment, "random flip and brightness");
   app.add_flag("--bf16", options.bf16, "16-bit arithmetic where it is safe");
   app.add_flag("--sync-batch-norm", options.sync_norm, "statistics over all replicas");
   app.add_flag("--skip-broken", options.skip, "leave broken pictures out instead of stopping");
-  app.add_option("--timeout", options.timeout, "seconds until a missing process is named")
-      ->check(CLI::Range(1.0, 86400.0))
+  app.add_option("--timeout", options.timeout,
+                 "seconds until a missing process is named; one that is alive is waited for")
+      ->check(number(1, 86400))
       ->capture_default_str();
 }
 
@@ -217,11 +298,13 @@ int parse_and_train(int argc, char** argv) {
   CLI::App app("penstock train: trains a folder of pictures", "penstock train");
   app.footer(
       "Under torchrun: torchrun --no-python --nproc-per-node 2 penstock train --data DIR\n"
-      "Exit codes: 0 trained as asked, 1 failed, 2 refused, 130 and 143 ended by a signal.");
+      "Exit codes: 0 trained and saved as asked, 1 failed (also when the last save or a log could\n"
+      "not be written), 2 refused, 130 and 143 ended by a signal.");
   Options options;
   add_options(app, options);
   try {
     app.parse(argc, argv);
+    check(options);
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
     return train(options);
   } catch (const CLI::ParseError& error) {

@@ -6,10 +6,11 @@
 #include <cmath>
 #include <limits>
 
-#include "base/io.h"
 #include "base/json.h"
 #include "base/report.h"
+#include "checkpoint_files.h"
 #include "history_json.h"
+#include "log_file.h"
 
 namespace penstock::train {
 namespace {
@@ -49,54 +50,87 @@ class Best {
   double best_ = std::numeric_limits<double>::infinity();
 };
 
-class Checkpoints final : public Callback {
+class CheckpointSaver final : public Checkpoints {
  public:
-  Checkpoints(std::string folder, const CheckpointOptions& options)
+  CheckpointSaver(std::string folder, const CheckpointOptions& options)
       : folder_(std::move(folder)), options_(options) {
     if (!options_.best.empty()) best_.emplace(options_.best);
   }
   void on_begin(Training& training) override {
     if (best_) best_->replay(training.history());
-    saved_ = training.iteration();
+    tried_ = training.iteration();
+    if (!training.writes()) return;
+    try {
+      claim_folder(folder_, tried_, training.resumed());
+    } catch (const IoError& error) {
+      report(fmt::format("{}; training begins", error.what()));
+    }
+    if (training.resumed() && run_of(step_path(folder_, tried_))) saved_ = tried_;
   }
   void on_step_end(Training& training, const Scores&) override {
-    if (options_.every_steps > 0 && training.iteration() >= saved_ + options_.every_steps)
+    if (options_.every_steps > 0 && training.iteration() >= tried_ + options_.every_steps)
       save(training);
   }
   void on_epoch_end(Training& training, const EpochLog& log) override {
     const Checkpoint made = save(training);
     if (best_ && best_->improved(log) && training.writes())
-      guarded([&] { (void)save_checkpoint_as(folder_, "best", made); });
+      guarded(best_failed_, [&] { (void)save_checkpoint_as(folder_, "best", made); });
   }
   void on_end(Training& training) override {
-    if (options_.on_stop && training.can_save() && training.iteration() > saved_) save(training);
+    if (options_.on_stop && training.can_save() && training.iteration() > tried_) save(training);
   }
+  [[nodiscard]] std::string problem() const override {
+    const auto text = [&](const Failing& failing, const char* what) {
+      return failing.times == 0
+                 ? std::string()
+                 : fmt::format("the last save{} failed: {}; {}", what, failing.why, on_disk());
+    };
+    const std::string step = text(steps_failed_, "");
+    return step.empty() ? text(best_failed_, " of the best weights") : step;
+  }
+  [[nodiscard]] std::optional<std::uint64_t> saved() const override { return saved_; }
 
  private:
+  struct Failing {
+    std::uint64_t times = 0;  // in a row
+    std::string why;
+  };
+
   Checkpoint save(Training& training) {
     Checkpoint made = training.checkpoint();  // on every process: buffers are brought together
-    if (training.writes()) guarded([&] { (void)save_checkpoint(folder_, made, options_.keep); });
-    saved_ = training.iteration();
+    tried_ = training.iteration();
+    if (training.writes())
+      guarded(steps_failed_, [&] {
+        (void)save_checkpoint(folder_, made, options_.keep);
+        saved_ = tried_;
+      });
     return made;
   }
-  /// Training is worth more than a save: what fails is told once, and tried again next time.
+  /// Training is worth more than a save: what fails is reported, and tried again next time.
   template <typename Save>
-  void guarded(Save save) {
+  void guarded(Failing& failing, Save save) {
     try {
       save();
-      failing_ = false;
+      failing = {};
     } catch (const IoError& error) {
-      if (!failing_)
-        report(fmt::format("{}; training goes on, older checkpoints are intact", error.what()));
-      failing_ = true;
+      failing.why = error.what();
+      if (is_time_to_report(++failing.times))
+        report(fmt::format("{}; training goes on; {}", failing.why, on_disk()));
     }
+  }
+  [[nodiscard]] std::string on_disk() const {
+    return saved_
+               ? fmt::format("the newest checkpoint in {} is that of update {}", folder_, *saved_)
+               : fmt::format("no checkpoint of this run is in {}", folder_);
   }
 
   std::string folder_;
   CheckpointOptions options_;
   std::optional<Best> best_;
-  std::uint64_t saved_ = 0;
-  bool failing_ = false;
+  std::uint64_t tried_ = 0;             // the update of the last save, or of the beginning
+  std::optional<std::uint64_t> saved_;  // of the last save that is on disk
+  Failing steps_failed_;
+  Failing best_failed_;
 };
 
 class EarlyStopping final : public Callback {
@@ -108,7 +142,7 @@ class EarlyStopping final : public Callback {
   }
   void on_epoch_end(Training& training, const EpochLog& log) override {
     note(log);
-    if (worse_ >= options_.patience)
+    if (worse_ > 0 && worse_ >= options_.patience)
       training.stop(
           fmt::format("early stopping: {} was not better for {} epochs", options_.watch, worse_));
   }
@@ -142,25 +176,25 @@ std::string csv_line(const EpochLog& log, bool first) {
 class LineLog final : public Callback {
  public:
   using Line = std::string (*)(const EpochLog& log, bool first);
-  LineLog(std::string file, Line line) : file_(std::move(file)), line_(line) {}
+  LineLog(const std::string& file, Line line) : log_("log " + file, file), line_(line) {}
 
   void on_begin(Training& training) override {
     if (!training.writes()) return;
     std::string text;
     for (const EpochLog& log : training.history().epochs) text += line_(log, text.empty());
     first_ = text.empty();
-    expect(Io::real().publish(file_, text));
+    log_.begin(text);
   }
   void on_epoch_end(Training& training, const EpochLog& log) override {
-    if (training.writes())
-      expect(Io::real().append(file_, line_(log, std::exchange(first_, false))));
+    if (training.writes()) log_.add(line_(log, std::exchange(first_, false)));
   }
+  void on_end(Training& training) override {
+    if (training.writes()) log_.add("");
+  }
+  [[nodiscard]] std::string problem() const override { return log_.problem(); }
 
  private:
-  void expect(const Result<void>& done) const {
-    if (!done) throw IoError(fmt::format("log {}: {}", file_, done.failure().message));
-  }
-  std::string file_;
+  LogFile log_;
   Line line_;
   bool first_ = true;
 };
@@ -184,8 +218,9 @@ class HookCallback final : public Callback {
 
 }  // namespace
 
-std::shared_ptr<Callback> checkpoints(const std::string& folder, const CheckpointOptions& options) {
-  return std::make_shared<Checkpoints>(folder, options);
+std::shared_ptr<Checkpoints> checkpoints(const std::string& folder,
+                                         const CheckpointOptions& options) {
+  return std::make_shared<CheckpointSaver>(folder, options);
 }
 std::shared_ptr<Callback> early_stopping(const EarlyStoppingOptions& options) {
   return std::make_shared<EarlyStopping>(options);

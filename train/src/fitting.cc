@@ -24,12 +24,17 @@ LoaderOptions interruptible(LoaderOptions options, const std::atomic<int>* inter
   return options;
 }
 
-DistributeOptions distribution(const FitOptions& options) {
+/// Of several processes none may leave a step alone: they see the interrupt together, after it.
+const std::atomic<int>* interrupt_of(const FitOptions& options, const Mirrored& copies) {
+  return copies.group() == nullptr ? options.interrupt : nullptr;
+}
+
+DistributeOptions distribution(const FitOptions& options, const Mirrored& copies) {
   DistributeOptions made;
   made.steps_per_epoch = options.steps_per_epoch;
   made.restart = options.restart;
   made.short_epoch = options.short_epoch;
-  made.loader = interruptible(options.loader, options.interrupt);
+  made.loader = interruptible(options.loader, interrupt_of(options, copies));
   return made;
 }
 
@@ -46,11 +51,11 @@ Fitting::Fitting(const ModelOptions& model, const CompileOptions& compiled, Mirr
       compiled_(compiled),
       copies_(copies),
       options_(options),
-      feed_(copies.strategy().distribute(train, distribution(options))),
+      feed_(copies.strategy().distribute(train, distribution(options, copies))),
       progress_(options.show) {
   if (options.validation) {
     DistributeOptions plain;
-    plain.loader = interruptible(options.loader, options.interrupt);
+    plain.loader = interruptible(options.loader, interrupt_of(options, copies));
     plain.loader.tail.reset();
     validation_.emplace(copies.strategy().distribute(*options.validation, plain));
   }
@@ -90,6 +95,10 @@ History Fitting::run() {
   if (history_.ended_by.empty()) history_.complete = true;
   history_.iterations = copies_.iterations();
   call([this](Callback& callback) { callback.on_end(*this); });
+  call([this](Callback& callback) {
+    if (std::string problem = callback.problem(); !problem.empty())
+      history_.problems.push_back(std::move(problem));
+  });
   return history_;
 }
 
@@ -101,9 +110,7 @@ std::optional<Step> Fitting::next_step() {
     return step;
   } catch (const CancelledError&) {
     if (!interrupted()) throw;
-    // Processes stop together, after a step; one alone can go at once.
     stop("interrupted");
-    if (copies_.group() != nullptr) throw;
     return std::nullopt;
   }
 }
@@ -229,9 +236,15 @@ void Fitting::end_epoch() {
   if (validation_) {
     copies_.merge_buffers();
     validation_->set_epoch(0);
-    log.validation = evaluate_feed(model_, compiled_, copies_, *validation_)
-                         .over(copies_.group())
-                         .scores(compiled_.metrics);
+    try {
+      log.validation = evaluate_feed(model_, compiled_, copies_, *validation_)
+                           .over(copies_.group())
+                           .scores(compiled_.metrics);
+    } catch (const CancelledError&) {
+      if (!interrupted()) throw;
+      epoch_done_ = true;  // a resume begins with the end of this epoch
+      return stop("interrupted");
+    }
   }
   log.seconds = seconds_since(began_);
   history_.epochs.push_back(log);
@@ -250,10 +263,11 @@ Checkpoint Fitting::checkpoint() {
   made.optimizer = copies_.optimizer_values();
   made.random = {{"cpu", at::detail::getDefaultCPUGenerator().get_state()}};
   made.data = feed_.state().to_json();
+  made.run = copies_.run();
   made.iteration = copies_.iterations();
   made.epoch = epoch_;
   made.step = steps_;
-  made.epoch_done = steps_ > 0 && feed_.at_end();
+  made.epoch_done = epoch_done_ || (steps_ > 0 && feed_.at_end());
   made.optimizer_name = compiled_.optimizer.name;
   made.model_text = values_text(copies_.copy(0).module());
   made.sums = sums_.over(copies_.group()).to_json();
@@ -269,7 +283,7 @@ void Fitting::restore() {
   std::string packed;
   std::string path;
   if (writes()) {
-    if (const auto newest = newest_checkpoint(options_.resume)) {
+    if (const auto newest = newest_checkpoint(options_.resume, options_.resume_older)) {
       path = *newest;
       packed = pack_checkpoint(load_checkpoint(*newest));
     }
@@ -278,7 +292,10 @@ void Fitting::restore() {
     packed = group->broadcast("checkpoint", packed);
     path = group->broadcast("name of the checkpoint", path);
   }
-  if (packed.empty()) return;  // nothing was saved yet
+  if (packed.empty()) {
+    if (writes()) progress_.nothing_to_resume(options_.resume);
+    return;
+  }
   Checkpoint saved = unpack_checkpoint(packed);
   if (saved.optimizer_name != compiled_.optimizer.name)
     throw StateError(fmt::format("{} was made with {}, and this model is compiled with {}", path,
@@ -287,7 +304,12 @@ void Fitting::restore() {
   copies_.restore(path, saved.model, saved.optimizer, saved.iteration);
   feed_.restore(State::parse(saved.data));
   at::Generator generator = at::detail::getDefaultCPUGenerator();
-  for (const auto& [name, state] : saved.random) generator.set_state(state);
+  try {
+    for (const auto& [name, state] : saved.random) generator.set_state(state);
+  } catch (const c10::Error& error) {
+    throw StateError(fmt::format("{}: the state of torch's random numbers: {}", path,
+                                 error.what_without_backtrace()));
+  }
   epoch_ = saved.epoch;
   steps_ = saved.step;
   epoch_done_ = saved.epoch_done;
@@ -295,6 +317,8 @@ void Fitting::restore() {
   // The sums are those of all processes: one of them takes them over.
   if (writes()) sums_ = ScoreSums::parse(saved.sums);
   history_ = history_from_json(saved.history);
+  if (!saved.run.empty()) copies_.set_run(saved.run);
+  resumed_ = true;
   if (writes()) progress_.resumed(path, epoch_, steps_);
 }
 

@@ -20,6 +20,7 @@ class Fitting final : public Training {
   [[nodiscard]] std::uint64_t epoch() const override { return epoch_; }
   [[nodiscard]] std::uint64_t step() const override { return steps_; }
   [[nodiscard]] std::uint64_t iteration() const override { return copies_.iterations(); }
+  [[nodiscard]] bool resumed() const override { return resumed_; }
   [[nodiscard]] bool writes() const override;
   void set_learning_rate(double rate) override;
   [[nodiscard]] double learning_rate() const override { return copies_.learning_rate(); }
@@ -65,6 +66,7 @@ class Fitting final : public Training {
   double waited_ = 0;  // seconds for input, this epoch
   std::chrono::steady_clock::time_point began_;
   std::optional<double> rate_;
+  bool resumed_ = false;
   bool stopping_ = false;
   bool in_update_ = false;
   bool epoch_done_ = false;  // resumed after the last step of an epoch

@@ -12,13 +12,12 @@ double seconds(std::chrono::nanoseconds duration) {
 
 }  // namespace
 
-std::string verdict_text(const std::vector<RankSeen>& seen, std::uint32_t own,
-                         std::chrono::nanoseconds now, std::chrono::nanoseconds heard_store) {
+Verdict verdict_on(const std::vector<RankSeen>& seen, std::uint32_t own,
+                   std::chrono::nanoseconds now, std::chrono::nanoseconds heard_store) {
   if (now - heard_store > Heartbeat::kSilence)
-    return fmt::format(
-        "this rank, {} of {}, is cut off: the store has not answered for {:.0f} s, so either its "
-        "host is gone or the network to it is",
-        own, seen.size(), seconds(now - heard_store));
+    return {true, fmt::format("this rank, {} of {}, is cut off: the store has not answered for "
+                              "{:.0f} s, so either its host is gone or the network to it is",
+                              own, seen.size(), seconds(now - heard_store))};
   std::vector<std::string> lost;
   std::vector<std::string> well;
   for (std::uint32_t rank = 0; rank < seen.size(); ++rank) {
@@ -35,8 +34,9 @@ std::string verdict_text(const std::vector<RankSeen>& seen, std::uint32_t own,
       well.push_back(fmt::format("rank {} is in {}", rank, seen[rank].doing));
     }
   }
-  if (!lost.empty()) return fmt::format("{}", fmt::join(lost, "; "));
-  return fmt::format("all ranks are alive, but not at the same place: {}", fmt::join(well, "; "));
+  if (!lost.empty()) return {true, fmt::format("{}", fmt::join(lost, "; "))};
+  return {false,
+          fmt::format("all ranks are alive, but not at the same place: {}", fmt::join(well, "; "))};
 }
 
 struct Heartbeat::Shared {
@@ -123,11 +123,11 @@ void Heartbeat::set_doing(const std::string& what) {
   shared_->doing = what;
 }
 
-std::string Heartbeat::verdict() const {
+Verdict Heartbeat::verdict() const {
   // Long enough for a silence that began just now to show.
   shared_->clock.pause(kSilence + kEvery);
   Lock lock(shared_->mutex);
-  return verdict_text(shared_->seen, shared_->rank, shared_->clock.now(), shared_->heard_store);
+  return verdict_on(shared_->seen, shared_->rank, shared_->clock.now(), shared_->heard_store);
 }
 
 }  // namespace penstock::train

@@ -28,6 +28,12 @@ struct RankSeen {
   bool left = false;                 // it said so
 };
 
+/// Who is missing, if anybody is.
+struct Verdict {
+  bool lost = false;  // a rank died, left or is cut off, or this one is
+  std::string text;
+};
+
 class Heartbeat {
  public:
   Heartbeat(std::uint32_t rank, std::uint32_t world, BeatStore store, Clock& clock = Clock::real());
@@ -39,7 +45,7 @@ class Heartbeat {
   void set_doing(const std::string& what);
   /// Waits a few seconds and says what is wrong with whom: "rank 2 of 3 has not been heard of for
   /// 4 s". Ranks that are well are not named, unless all are.
-  [[nodiscard]] std::string verdict() const;
+  [[nodiscard]] Verdict verdict() const;
 
   static constexpr std::chrono::milliseconds kEvery{1000};
   static constexpr std::chrono::milliseconds kSilence{3500};
@@ -51,7 +57,7 @@ class Heartbeat {
 };
 
 /// The verdict on what was seen, at time `now`; `heard_store` is when the store last answered.
-std::string verdict_text(const std::vector<RankSeen>& seen, std::uint32_t own,
-                         std::chrono::nanoseconds now, std::chrono::nanoseconds heard_store);
+Verdict verdict_on(const std::vector<RankSeen>& seen, std::uint32_t own,
+                   std::chrono::nanoseconds now, std::chrono::nanoseconds heard_store);
 
 }  // namespace penstock::train

@@ -7,6 +7,8 @@
 #include <penstock/train/process_group.h>
 #include <penstock/train/tensors.h>
 
+#include <random>
+
 #include "base/digest.h"
 #include "base/report.h"
 #include "base/thread.h"
@@ -48,6 +50,13 @@ void prepare_layers(torch::nn::Module& module, bool several_replicas) {
         "model: {} is torch's dropout: replicas that are threads draw from one generator, in any "
         "order, so that a rerun differs; use penstock::train::Dropout",
         drawing));
+}
+
+/// Of 64 random bits, which no seed decides.
+std::string random_name() {
+  std::random_device device;
+  const auto high = static_cast<std::uint64_t>(device()) << 32U;
+  return fmt::format("{:016x}", high | device());
 }
 
 Tensor zero() {
@@ -219,6 +228,7 @@ class Mirrored::Impl {
   std::vector<std::string> names_;
   std::unique_ptr<GradientBuckets> buckets_;
   std::uint64_t iterations_ = 0;
+  std::string run_ = random_name();
   std::optional<double> rate_;
   Outcome outcome_;
   double penalty_ = 0;
@@ -301,6 +311,12 @@ ProcessGroup* Mirrored::group() const {
 }
 bool Mirrored::synchronised() const {
   return impl_->synchronised_;
+}
+const std::string& Mirrored::run() const {
+  return impl_->run_;
+}
+void Mirrored::set_run(const std::string& run) {
+  impl_->run_ = run;
 }
 NamedTensors Mirrored::values() const {
   return named_values(impl_->copies_.front().module());

@@ -11,6 +11,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <csignal>
 #include <deque>
@@ -56,6 +57,8 @@ Meeting find_meeting(const World& world, const ProcessGroupOptions& options) {
   meeting.serves = world.rank == 0 && !agent;
   meeting.prefix = fmt::format("penstock/{}/{}", environment("TORCHELASTIC_RUN_ID").value_or(""),
                                environment("TORCHELASTIC_RESTART_COUNT").value_or("0"));
+  // Whoever does not know it cannot guess the names of the job's entries.
+  if (const auto secret = environment("PENSTOCK_JOB_SECRET")) meeting.prefix += "/" + *secret;
   return meeting;
 }
 
@@ -81,6 +84,40 @@ std::string address_towards(const std::string& host, std::uint16_t port) {
   }
   ::freeaddrinfo(found);
   return address;
+}
+
+/// A socket that listens on the address of `host` alone: left to itself, torch's store listens on
+/// all of this machine's. Nothing where no address of `host` is one of this machine's, as behind a
+/// Kubernetes service. Throws ConfigError where the port is taken.
+std::optional<int> listen_at(const std::string& host, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0)
+    return std::nullopt;  // the store says so
+  std::optional<int> listening;
+  int error = 0;
+  for (const addrinfo* one = found; one != nullptr && !listening; one = one->ai_next) {
+    const int fd = ::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int on = 1;
+    if (fd >= 0 && ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+        ::bind(fd, one->ai_addr, one->ai_addrlen) == 0 && ::listen(fd, SOMAXCONN) == 0) {
+      listening = fd;
+    } else {
+      if (errno != EADDRNOTAVAIL) error = errno;
+      if (fd >= 0) ::close(fd);
+    }
+  }
+  ::freeaddrinfo(found);
+  if (!listening && error == EADDRINUSE)
+    throw ConfigError(fmt::format("process group: port {} of {} is taken", port, host), {},
+                      "set MASTER_PORT to a free one");
+  if (!listening)
+    report(
+        fmt::format("process group: {} is not an address of this machine, so the store listens "
+                    "on all of them",
+                    host));
+  return listening;
 }
 
 /// torch writes into sockets whose other end may be gone and counts on an error, as under Python,
@@ -122,7 +159,10 @@ class ProcessGroup::Impl {
     }
     sender_.reset();
     heartbeat_.reset();
-    if (gpus_aborted_) static_cast<void>(gpus_.release());  // its end would wait for the lost rank
+    // Their ends would wait for the lost rank.
+    if (gave_up_) static_cast<void>(control_.release());
+    if (gave_up_) static_cast<void>(sums_.release());
+    if (gpus_aborted_) static_cast<void>(gpus_.release());
     if (gpus_) gpus_->shutdown();
   }
   Impl(const Impl&) = delete;
@@ -135,11 +175,11 @@ class ProcessGroup::Impl {
     return guarded(word, [&] {
       // The word travels along: ranks in different calls must not take each other's answers.
       const std::string own = word + '\n' + text;
-      const auto sizes = gather_rows(torch::tensor({static_cast<std::int64_t>(own.size())}));
+      const auto sizes = gather_rows(word, torch::tensor({static_cast<std::int64_t>(own.size())}));
       const std::int64_t longest = sizes.max().item<std::int64_t>();
       torch::Tensor row = torch::zeros({longest}, torch::kUInt8);
       std::memcpy(row.data_ptr(), own.data(), own.size());
-      const auto all = gather_rows(row);
+      const auto all = gather_rows(word, row);
       std::vector<std::string> texts;
       for (std::int64_t rank = 0; rank < all.size(0); ++rank)
         texts.emplace_back(static_cast<const char*>(all[rank].const_data_ptr()),
@@ -168,7 +208,7 @@ class ProcessGroup::Impl {
     });
   }
 
-  void sum(c10d::Backend& group, torch::Tensor values) const {
+  void sum(c10d::Backend& group, const std::string& word, torch::Tensor values) const {
     const torch::NoGradGuard no_grad;
     const bool on_gpu = &group == gpus_.get();
     const torch::Tensor here = on_gpu ? values.detach() : values.detach().cpu();
@@ -180,15 +220,15 @@ class ProcessGroup::Impl {
     parts.narrow(0, 0, flat.numel()).copy_(flat);
     torch::Tensor received = torch::empty_like(parts);
     std::vector<std::int64_t> even;
-    wait(group.alltoall_base(received, parts, even, even, {}), on_gpu);
+    wait(word, group.alltoall_base(received, parts, even, even, {}), on_gpu);
     const torch::Tensor rows = received.view({world, each});
     torch::Tensor total = rows[0].clone();
     for (std::int64_t rank = 1; rank < world; ++rank) total.add_(rows[rank]);
-    wait(group._allgather_base(parts, total, {}), on_gpu);
+    wait(word, group._allgather_base(parts, total, {}), on_gpu);
     values.copy_(parts.narrow(0, 0, flat.numel()).view(values.sizes()));
   }
   void sum(const std::string& word, const torch::Tensor& values) {
-    if (world_.size > 1) guarded(word, [&] { sum(*control_, values); });
+    if (world_.size > 1) guarded(word, [&] { sum(*control_, word, values); });
   }
 
   void start_sum(const std::string& word, torch::Tensor values) {
@@ -213,7 +253,7 @@ class ProcessGroup::Impl {
     if (world_.size == 1) return;
     guarded(word, [&] {
       std::vector<torch::Tensor> list = {values.detach().cpu().contiguous()};
-      wait(control_->broadcast(list, {}));
+      wait(word, control_->broadcast(list, {}));
       const torch::NoGradGuard no_grad;
       if (world_.rank != 0) values.copy_(list[0]);
     });
@@ -240,6 +280,7 @@ class ProcessGroup::Impl {
     c10d::TCPStoreOptions options;
     options.port = meeting.port;
     options.isServer = meeting.serves;
+    if (meeting.serves) options.masterListenFd = listen_at(meeting.host, meeting.port);
     options.waitWorkers = false;
     options.timeout = options_.join_timeout;
     try {
@@ -305,11 +346,14 @@ class ProcessGroup::Impl {
     options->devices.push_back(interface         ? Gloo::createDeviceForInterface(*interface)
                                : address.empty() ? Gloo::createDefaultDevice()
                                                  : Gloo::createDeviceForHostname(address));
-    return guarded("connecting " + name, [&] {
+    const auto group = guarded("connecting " + name, [&] {
       return c10::make_intrusive<Gloo>(c10::make_intrusive<c10d::PrefixStore>(name, store_),
                                        static_cast<int>(world_.rank), static_cast<int>(world_.size),
                                        options);
     });
+    // An exchange that Gloo has given up cannot be waited for any longer; `wait` has the bound.
+    group->setTimeout(options_.alive_timeout + options_.timeout + std::chrono::minutes(1));
+    return group;
   }
 
   /// Runs an exchange; what fails in it is told in terms of ranks.
@@ -326,8 +370,12 @@ class ProcessGroup::Impl {
     }
   }
   [[noreturn]] void blame(const std::string& word, const char* what) const {
-    throw LostRankError(fmt::format("{}: {} ({})", word, heartbeat_->verdict(), first_line(what)),
-                        {}, "start the job again: it goes on from its last checkpoint");
+    throw_lost(word, heartbeat_->verdict(), first_line(what));
+  }
+  [[noreturn]] static void throw_lost(const std::string& word, const Verdict& verdict,
+                                      const std::string& why) {
+    throw LostRankError(fmt::format("{}: {} ({})", word, verdict.text, why), {},
+                        "start the job again: it goes on from its last checkpoint");
   }
 
   /// What is left of the timeout when the time to find out who is missing is taken off.
@@ -335,15 +383,41 @@ class ProcessGroup::Impl {
     const milliseconds verdict = Heartbeat::kSilence + Heartbeat::kEvery;
     return std::max(options_.timeout - verdict, options_.timeout / 2);
   }
-  void wait(const c10::intrusive_ptr<c10d::Work>& work, bool on_gpu = false) const {
-    on_gpu ? wait_for_gpu(*work, exchange_timeout()) : void(work->wait(exchange_timeout()));
+  /// Waits while every rank is alive. Throws what went wrong in the exchange, and LostRankError.
+  void wait(const std::string& word, const c10::intrusive_ptr<c10d::Work>& work,
+            bool on_gpu = false) const {
+    const auto began = std::chrono::steady_clock::now();
+    const auto waited = [&] { return std::chrono::steady_clock::now() - began; };
+    for (bool reported = false; !ends_within(*work, exchange_timeout(), on_gpu);) {
+      const Verdict verdict = heartbeat_->verdict();
+      if (work->isCompleted()) continue;  // meanwhile
+      const double seconds = std::chrono::duration<double>(waited()).count();
+      if (verdict.lost || waited() > options_.alive_timeout) {
+        gave_up_ = true;
+        throw_lost(word, verdict, fmt::format("no answer within {:.0f} s", seconds));
+      }
+      if (!std::exchange(reported, true))
+        report(fmt::format("rank {} has waited for {:.0f} s in {}: {}; it waits on", world_.rank,
+                           seconds, word, verdict.text));
+    }
+  }
+  /// False when it goes on; throws what went wrong in it.
+  static bool ends_within(c10d::Work& work, milliseconds timeout, bool on_gpu) {
+    const auto wait_once = [&] { on_gpu ? wait_for_gpu(work, timeout) : void(work.wait(timeout)); };
+    try {
+      wait_once();
+    } catch (const std::exception&) {
+      if (!work.isCompleted()) return false;
+      wait_once();  // throws its own failure, if it has one
+    }
+    return true;
   }
 
-  [[nodiscard]] torch::Tensor gather_rows(torch::Tensor row) const {
+  [[nodiscard]] torch::Tensor gather_rows(const std::string& word, torch::Tensor row) const {
     torch::Tensor all =
         torch::empty({static_cast<std::int64_t>(world_.size), row.size(0)}, row.options());
     torch::Tensor flat = all.view({-1});
-    wait(control_->_allgather_base(flat, row, {}));
+    wait(word, control_->_allgather_base(flat, row, {}));
     return all;
   }
 
@@ -377,7 +451,7 @@ class ProcessGroup::Impl {
       if (!failed) {
         try {
           const bool on_gpu = gpus_ && job.values.is_cuda();
-          guarded(job.word, [&] { sum(on_gpu ? *gpus_ : *sums_, job.values); });
+          guarded(job.word, [&] { sum(on_gpu ? *gpus_ : *sums_, job.word, job.values); });
         } catch (...) {
           failure = std::current_exception();
           if (gpus_) gpus_->abort();  // what still waits there holds the GPU
@@ -398,8 +472,9 @@ class ProcessGroup::Impl {
   // Two, so that what is sent in the background never meets what is asked for meanwhile.
   c10::intrusive_ptr<Gloo> control_;
   c10::intrusive_ptr<Gloo> sums_;
-  c10::intrusive_ptr<c10d::Backend> gpus_;  // null: sums go through the CPU
-  bool gpus_aborted_ = false;               // by the sender
+  c10::intrusive_ptr<c10d::Backend> gpus_;     // null: sums go through the CPU
+  bool gpus_aborted_ = false;                  // by the sender
+  mutable std::atomic<bool> gave_up_ = false;  // an exchange goes on that will not end
 
   Mutex mutex_;
   Condition changed_;

@@ -47,15 +47,20 @@ Progress::Progress(Show show, std::FILE* out) : show_(show), out_(out) {
   if (show == Show::automatic) show_ = ::isatty(::fileno(out)) != 0 ? Show::bar : Show::lines;
 }
 
+/// What cannot be shown, as on a full disk, is lost; training goes on. (fmt::print would throw.)
+void Progress::put(const std::string& text) {
+  (void)std::fwrite(text.data(), 1, text.size(), out_);
+}
+
 void Progress::line(const std::string& text, bool stays) {
   if (show_ == Show::bar) {
     // What is left of a longer line is wiped out.
     std::string padded = text;
     padded.resize(std::max(text.size(), width_), ' ');
     width_ = stays ? 0 : text.size();
-    fmt::print(out_, "\r{}{}", padded, stays ? "\n" : "");
+    put(fmt::format("\r{}{}", padded, stays ? "\n" : ""));
   } else if (stays) {
-    fmt::print(out_, "{}\n", text);
+    put(text + "\n");
   }
   std::fflush(out_);
 }
@@ -92,6 +97,11 @@ void Progress::end_epoch(const EpochLog& log) {
   if (log.skipped_steps > 0)
     text += fmt::format("  {} steps skipped: their loss was no number", log.skipped_steps);
   line(text, true);
+}
+
+void Progress::nothing_to_resume(const std::string& folder) {
+  if (show_ != Show::nothing)
+    line(fmt::format("nothing to resume in {}, starting from the beginning", folder), true);
 }
 
 void Progress::resumed(const std::string& path, std::uint64_t epoch, std::uint64_t step) {

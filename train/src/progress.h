@@ -22,9 +22,11 @@ class Progress {
                    std::uint64_t done);
   void step(std::uint64_t done, const Scores& so_far, double input_wait);
   void end_epoch(const EpochLog& log);
+  void nothing_to_resume(const std::string& folder);
   void resumed(const std::string& path, std::uint64_t epoch, std::uint64_t step);
 
  private:
+  void put(const std::string& text);
   void line(const std::string& text, bool stays);
 
   Show show_;

@@ -37,6 +37,20 @@ constexpr std::array<Name, 9> kNames{{{torch::kFloat64, "F64"},
                    "the file is cut, garbled or no safetensors file");
 }
 
+/// A tensor without values may still have sides of any length, of which torch computes products.
+void expect_sane(const std::string& what, const std::string& name,
+                 const std::vector<std::int64_t>& shape) {
+  constexpr std::size_t kSidesMax = 64;
+  constexpr std::int64_t kProductMax = std::int64_t{1} << 56U;
+  std::int64_t product = 1;
+  for (const std::int64_t size : shape)
+    if (__builtin_mul_overflow(product, std::max<std::int64_t>(1, size), &product) ||
+        product > kProductMax)
+      refuse(what, fmt::format("the shape of {} has sides that no tensor has", name));
+  if (shape.size() > kSidesMax)
+    refuse(what, fmt::format("the shape of {} has {} sides", name, shape.size()));
+}
+
 torch::Tensor tensor_in(const std::string& what, const std::string& name, const Json& entry,
                         std::string_view data) {
   const auto dtype = entry.at("dtype").get<std::string>();
@@ -47,6 +61,7 @@ torch::Tensor tensor_in(const std::string& what, const std::string& name, const 
   if (known == kNames.end()) refuse(what, fmt::format("{} has unknown dtype {}", name, dtype));
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data.size())
     refuse(what, fmt::format("{} lies outside the file", name));
+  expect_sane(what, name, shape);
   std::uint64_t bytes = c10::elementSize(known->dtype);
   for (const std::int64_t size : shape) {
     if (size < 0 || (size > 0 && bytes > data.size() / static_cast<std::uint64_t>(size)))

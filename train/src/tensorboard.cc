@@ -12,7 +12,7 @@
 #include <filesystem>
 
 #include "base/crc32c.h"
-#include "base/io.h"
+#include "log_file.h"
 
 namespace penstock::train {
 namespace {
@@ -95,9 +95,14 @@ class TensorBoard final : public Callback {
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     if (error)
-      throw IoError(fmt::format("tensorboard: cannot make {}: {}", folder_, error.message()));
-    file_ = fmt::format("{}/events.out.tfevents.{:.0f}.penstock.{}", folder_, now(), ::getpid());
-    write(event_record(version_event(now())));
+      throw ConfigError(fmt::format("tensorboard: cannot make {}: {}", folder_, error.message()),
+                        {}, "name a folder that can be written to");
+    const std::string file =
+        fmt::format("{}/events.out.tfevents.{:.0f}.penstock.{}", folder_, now(), ::getpid());
+    std::string name = file;  // another one where two runs of this process begin in one second
+    for (int i = 1; std::filesystem::exists(name, error); ++i) name = fmt::format("{}.{}", file, i);
+    log_.emplace("tensorboard " + folder_, name);
+    log_->begin(event_record(version_event(now())));
   }
   void on_step_end(Training& training, const Scores& so_far) override {
     if (!training.writes()) return;
@@ -128,6 +133,7 @@ class TensorBoard final : public Callback {
   void on_end(Training& training) override {
     if (training.writes()) flush();
   }
+  [[nodiscard]] std::string problem() const override { return log_ ? log_->problem() : ""; }
 
  private:
   static double now() {
@@ -137,17 +143,10 @@ class TensorBoard final : public Callback {
   void scalar(std::uint64_t step, const std::string& tag, double value) {
     pending_ += event_record(scalar_event(now(), step, tag, value));
   }
-  void flush() {
-    write(pending_);
-    pending_.clear();
-  }
-  void write(const std::string& bytes) const {
-    if (const auto done = Io::real().append(file_, bytes); !done)
-      throw IoError(fmt::format("tensorboard: {}: {}", file_, done.failure().message));
-  }
+  void flush() { log_->add(std::exchange(pending_, {})); }
 
   std::string folder_;
-  std::string file_;
+  std::optional<LogFile> log_;  // in the process that writes
   std::string pending_;
   double loss_ = 0;
   double samples_ = 0;

@@ -1,13 +1,14 @@
 #include <penstock/train/checkpoint.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "base/report.h"
 #include "base/temp_folder.h"
+#include "heard.h"
 #include "nets.h"
 
 namespace penstock::train {
@@ -17,20 +18,6 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-
-/// What was reported while it lives.
-class Heard {
- public:
-  Heard() : before_(set_report_sink([this](const std::string& text) { text_ += text + "\n"; })) {}
-  ~Heard() { set_report_sink(before_); }
-  Heard(const Heard&) = delete;
-  Heard& operator=(const Heard&) = delete;
-  [[nodiscard]] const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-  ReportSink before_;
-};
 
 TEST(SafetensorsTest, TensorsComeBackAsTheyWere) {
   const NamedTensors saved{{"w", torch::randn({3, 4})},
@@ -69,6 +56,24 @@ TEST(SafetensorsTest, BytesThatAreCutOrChangedAreRefusedAndNeverReadOutside) {
   EXPECT_GT(read, 0);  // a changed name or value is not seen here; the checksum sees it
 }
 
+std::string with_header(const std::string& header) {
+  const std::uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + header;
+}
+
+TEST(SafetensorsTest, AbsurdShapesOfTensorsWithoutValuesAreAStateError) {
+  for (const char* const shape :
+       {"[0, 9223372036854775807, 9223372036854775807]", "[9223372036854775807, 0, 3]",
+        "[0, 4294967296, 4294967296, 4294967296]"})
+    EXPECT_THROW(
+        (void)decode_tensors(
+            "absurd",
+            with_header(fmt::format(
+                R"({{"w": {{"dtype": "F32", "shape": {}, "data_offsets": [0, 0]}}}})", shape))),
+        StateError)
+        << shape;
+}
+
 Checkpoint some(std::uint64_t iteration) {
   Checkpoint made;
   made.model = {{"w", torch::full({4}, static_cast<double>(iteration))}};
@@ -94,7 +99,8 @@ TEST(CheckpointTest, TheNewestWholeOneIsUsedAndATornOneIsNamed) {
   EXPECT_THAT(heard.text(), AllOf(HasSubstr("step-0000000030"), HasSubstr("not used"),
                                   HasSubstr("model.safetensors")));
   fs::remove(folder.path("c/step-0000000020/files.json"));
-  EXPECT_EQ(newest_checkpoint(folder.path("c")), std::nullopt);
+  EXPECT_THAT([&] { (void)newest_checkpoint(folder.path("c")); },
+              ThrowsMessage<StateError>(HasSubstr("none of the 2 checkpoints")));
   EXPECT_EQ(newest_checkpoint(folder.path("nowhere")), std::nullopt);
 }
 

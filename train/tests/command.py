@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -126,7 +127,21 @@ class TrainCommandTest(unittest.TestCase):
                 (self.arguments("--model", "vgg"), "vgg"),
                 (self.arguments("--device", "cuda", "--replicas", "9"), "GPU"),
                 (self.arguments("--tail", "strict"), "strict"),
-                (self.arguments("--lr", "-1"), "learning rate")):
+                (self.arguments("--lr", "-1"), "learning rate"),
+                (self.arguments("--lr", "nan"), "learning rate"),
+                (self.arguments("--lr", "0"), "learning rate"),
+                (self.arguments("--epochs", "0"), "--epochs"),
+                (self.arguments("--epochs", "-1"), "--epochs"),
+                (self.arguments("--batch", "-16"), "--batch"),
+                (self.arguments("--replicas", "1000000000"), "--replicas"),
+                (self.arguments("--size", "0"), "--size"),
+                (self.arguments("--seed", "-1"), "--seed"),
+                (self.arguments("--every", "-3", "--checkpoints", "c"), "--every"),
+                (self.arguments("--every", "3"), "--checkpoints"),
+                (self.arguments("--timeout", "nan"), "--timeout"),
+                (self.arguments("--resume-older"), "--resume"),
+                (self.arguments("--json", "log", "--csv", "log"), "both write to log"),
+                (self.arguments("--json", str(self.root / "nowhere" / "log")), "nowhere")):
             done = run(*arguments)
             self.assertEqual(done.returncode, 2, done.stderr + done.stdout)
             self.assertIn(words, done.stderr)
@@ -179,15 +194,95 @@ class TrainCommandTest(unittest.TestCase):
         # One checkpoint takes 40 KB there.
         done = subprocess.run(
             ["unshare", "-rm", "sh", "-ec", f"mount -t tmpfs -o size=64k none {saved}; "
-             f"{training(3)}; mount -o remount,size=1m {saved}; echo LARGER; {training(4)}"],
+             f"{training(3)} || echo CODE $?; mount -o remount,size=1m {saved}; echo LARGER; "
+             f"{training(4)}"],
             capture_output=True, text=True, timeout=BOUND, env=environment())
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stderr.count("training goes on"), 1, done.stderr)
         self.assertIn("No space left on device", done.stderr)
+        self.assertRegex(done.stderr, "after 21 updates the last save failed: .*that of update 7")
         small, larger = done.stdout.split("LARGER")
         self.assertIn("epoch 3/3", small)
+        self.assertIn("CODE 1", small)
         self.assertRegex(larger, "resumed from .*step-0000000007")  # the first one is whole
         self.assertIn("epoch 4/4", larger)
+
+    def test_a_new_run_is_refused_where_another_one_saved(self):
+        saved = self.root / "taken"
+        training = self.arguments("--model", "linear", "--checkpoints", str(saved))
+        done = run(*training, "--epochs", "4")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        names = sorted(os.listdir(saved))
+        self.assertEqual(names, ["step-0000000014", "step-0000000021", "step-0000000028"])
+        done = run(*training, "--epochs", "2", "--lr", "0.1")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("step-0000000028 of another run", done.stderr)
+        self.assertIn("--resume", done.stderr)
+        self.assertEqual(sorted(os.listdir(saved)), names)
+        done = run(*training, "--epochs", "5", "--resume", str(saved))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, "resumed from .*step-0000000028")
+        self.assertEqual(sorted(os.listdir(saved))[-1], "step-0000000035")
+
+    def test_where_nothing_can_be_saved_nobody_says_that_it_was(self):
+        (self.root / "file").write_text("")
+        training = self.arguments("--model", "linear", "--checkpoints", str(self.root / "file/c"))
+        done = run(*training, "--epochs", "2")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("epoch 2/2", done.stdout)
+        self.assertIn("after 14 updates the last save failed", done.stderr)
+        self.assertIn("no checkpoint of this run", done.stderr)
+        process = subprocess.Popen(
+            [COMMAND, "train", *training, "--epochs", "100000"], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, env=environment(),
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+        for line in process.stdout:
+            if line.startswith("epoch 2/"):
+                break
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=BOUND)
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertIn("the last save failed", errors.splitlines()[-1])
+        self.assertNotIn("--resume", errors.splitlines()[-1])
+
+    def test_a_resume_says_where_there_is_nothing_and_refuses_what_it_cannot_read(self):
+        saved = self.root / "unread"
+        training = self.arguments("--model", "linear", "--resume", str(saved))
+        done = run(*training, "--epochs", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"nothing to resume in {saved}, starting from the beginning", done.stdout)
+        for folder in saved.iterdir():
+            model = folder / "model.safetensors"
+            model.write_bytes(model.read_bytes()[:-1] + b"\x55")
+        for more in ([], ["--resume-older"]):
+            done = run(*training, *more, "--epochs", "3")
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("none of the 2 checkpoints", done.stderr)
+            self.assertNotIn("epoch 1", done.stdout)
+
+    def test_what_cannot_be_shown_or_logged_does_not_end_the_run(self):
+        saved, log = self.root / "full", self.root / "full.json"
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [COMMAND, "train", *self.arguments("--model", "linear", "--epochs", "2",
+                                                   "--json", str(log))],
+                stdout=full, stderr=subprocess.PIPE, text=True, timeout=BOUND, env=environment())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(logs(log)), 2)
+        done = run(*self.arguments("--model", "linear", "--epochs", "2", "--json", "/dev/full",
+                                   "--checkpoints", str(saved)))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("epoch 2/2", done.stdout)
+        self.assertIn("log /dev/full is not complete", done.stderr)
+        self.assertTrue((saved / "step-0000000014").exists())
+
+    def test_a_limit_on_the_size_of_files_is_an_error_of_the_save(self):
+        limit = 1 << 14  # less than the weights of a checkpoint
+        done = run(*self.arguments("--epochs", "2", "--checkpoints", str(self.root / "limited")),
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("File too large", done.stderr)
+        self.assertIn("epoch 2/2", done.stdout)
 
     def test_killed_at_any_moment_it_goes_on_as_if_it_had_not_been(self):
         """Each epoch's loss is a fingerprint of weights and samples: it must be that of a run

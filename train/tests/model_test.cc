@@ -7,6 +7,7 @@
 
 #include "base/report.h"
 #include "base/temp_folder.h"
+#include "base/thread.h"
 #include "nets.h"
 
 namespace penstock::train {
@@ -220,6 +221,54 @@ TEST(ModelTest, AnInterruptEndsAfterTheStepAndWhatWasSavedGoesOn) {
   const Checkpoint saved = load_checkpoint(*newest_checkpoint(folder.path("c")));
   EXPECT_EQ(saved.iteration, history.iterations);
   EXPECT_EQ(saved.step, saved.iteration - 7);
+}
+
+TEST(ModelTest, AnInterruptDuringValidationSavesAndTheResumedRunEndsTheEpoch) {
+  const TempFolder folder;
+  std::atomic<int> interrupt{0};
+  std::atomic<bool> seen{false};
+  const auto fit = [&](bool interrupted) {
+    Model model(small_net());
+    model.compile({.optimizer = sgd(0.05), .loss = mean_squared_error()});
+    FitOptions options{.epochs = 2, .show = Show::nothing};
+    options.callbacks = {checkpoints(folder.path("c"))};
+    options.resume = folder.path("c");
+    options.validation = points(21).batch(8);
+    if (interrupted) {
+      options.interrupt = &interrupt;
+      options.loader.while_waiting = [&] { seen = interrupt.load() != 0; };
+      // The signal comes while validation waits for its first batch.
+      options.validation = points(21)
+                               .map([&](const Sample& sample) {
+                                 interrupt = 2;
+                                 while (!seen) yield_thread();
+                                 return sample;
+                               })
+                               .batch(8);
+    }
+    return model.fit(points(103).batch(16), options);
+  };
+  const History first = fit(true);
+  EXPECT_EQ(first.ended_by, "interrupted");
+  EXPECT_TRUE(first.epochs.empty());
+  const Checkpoint saved = load_checkpoint(newest_checkpoint(folder.path("c")).value());
+  EXPECT_EQ(saved.iteration, 7U);
+  EXPECT_TRUE(saved.epoch_done);
+  const History second = fit(false);
+  EXPECT_TRUE(second.complete);
+  ASSERT_EQ(second.epochs.size(), 2U);
+  EXPECT_EQ(second.epochs[0].train.samples, 103U);
+  EXPECT_EQ(second.epochs[0].validation->samples, 21U);
+}
+
+TEST(ModelTest, EarlyStoppingWithoutPatienceEndsAtTheFirstEpochThatIsNotBetter) {
+  Model model(small_net());
+  model.compile({.optimizer = sgd(0.01), .loss = mean_squared_error()});
+  FitOptions options{.epochs = 3, .show = Show::nothing};
+  options.callbacks = {early_stopping({.watch = "loss", .patience = 0})};
+  const History history = model.fit(points(103).batch(16), options);
+  ASSERT_GE(history.epochs.size(), 2U);
+  EXPECT_LT(history.epochs[1].train.loss, history.epochs[0].train.loss);
 }
 
 TEST(ModelTest, SkippedSamplesLeaveTheMeanExact) {

@@ -80,17 +80,19 @@ TEST(HeartbeatTest, SilentRanksAreNamedAndOthersAreNot) {
   std::vector<RankSeen> seen(4);
   for (RankSeen& one : seen) one = {"sum of gradients", seconds(100), false};
   seen[2].last = seconds(91);
-  EXPECT_THAT(verdict_text(seen, 0, seconds(101), seconds(101)),
+  EXPECT_TRUE(verdict_on(seen, 0, seconds(101), seconds(101)).lost);
+  EXPECT_THAT(verdict_on(seen, 0, seconds(101), seconds(101)).text,
               AllOf(HasSubstr("rank 2 of 4 has not been heard of for 10 s"),
                     Not(HasSubstr("rank 1")), Not(HasSubstr("rank 3"))));
   seen[1].left = true;
-  EXPECT_THAT(verdict_text(seen, 0, seconds(101), seconds(101)),
+  EXPECT_THAT(verdict_on(seen, 0, seconds(101), seconds(101)).text,
               HasSubstr("rank 1 of 4 has left; its own output says why"));
   seen[1].left = false;
   seen[2].last = seconds(100);
-  EXPECT_THAT(verdict_text(seen, 3, seconds(101), seconds(101)),
+  EXPECT_FALSE(verdict_on(seen, 3, seconds(101), seconds(101)).lost);
+  EXPECT_THAT(verdict_on(seen, 3, seconds(101), seconds(101)).text,
               AllOf(HasSubstr("all ranks are alive"), HasSubstr("rank 0 is in sum of gradients")));
-  EXPECT_THAT(verdict_text(seen, 3, seconds(140), seconds(101)),
+  EXPECT_THAT(verdict_on(seen, 3, seconds(140), seconds(101)).text,
               HasSubstr("this rank, 3 of 4, is cut off"));
 }
 

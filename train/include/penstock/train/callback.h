@@ -38,6 +38,9 @@ struct History {
   bool complete = false;  // all epochs were trained
   std::string ended_by;   // why not, otherwise
   std::uint64_t iterations = 0;
+  /// What callbacks could not do and never caught up on: a save or a log that failed. Training does
+  /// not end for these.
+  std::vector<std::string> problems;
 };
 
 struct Checkpoint;
@@ -50,6 +53,8 @@ class Training {
   /// Steps done in this epoch, and updates since the beginning.
   [[nodiscard]] virtual std::uint64_t step() const = 0;
   [[nodiscard]] virtual std::uint64_t iteration() const = 0;
+  /// True when fit began from a checkpoint.
+  [[nodiscard]] virtual bool resumed() const = 0;
   /// True in the process that writes files.
   [[nodiscard]] virtual bool writes() const = 0;
   virtual void set_learning_rate(double rate) = 0;
@@ -73,6 +78,8 @@ class Callback {
   virtual void on_step_end(Training&, const Scores& so_far) { (void)so_far; }
   virtual void on_epoch_end(Training&, const EpochLog&) {}
   virtual void on_end(Training&) {}
+  /// After the end: what it could not do, for History::problems; empty where all went well.
+  [[nodiscard]] virtual std::string problem() const { return {}; }
 };
 
 struct CheckpointOptions {
@@ -82,7 +89,15 @@ struct CheckpointOptions {
   std::string best = {};
   bool on_stop = true;  // also when fit is interrupted
 };
-std::shared_ptr<Callback> checkpoints(const std::string& folder, const CheckpointOptions& = {});
+class Checkpoints : public Callback {
+ public:
+  /// The update after which the newest checkpoint that is known to be on disk was made; nothing
+  /// where there is none. In the process that writes.
+  [[nodiscard]] virtual std::optional<std::uint64_t> saved() const = 0;
+};
+/// Saves to `folder`. A save that fails is reported, and training goes on. A folder with newer
+/// checkpoints than where fit begins is a ConfigError: a later resume would take one of those.
+std::shared_ptr<Checkpoints> checkpoints(const std::string& folder, const CheckpointOptions& = {});
 
 struct EarlyStoppingOptions {
   std::string watch = "val_loss";
@@ -91,7 +106,8 @@ struct EarlyStoppingOptions {
 };
 /// Smaller is better for names that hold "loss" or "error", larger for all others.
 std::shared_ptr<Callback> early_stopping(const EarlyStoppingOptions& options = {});
-/// One line of values for each epoch; the file of a resumed run has every epoch once, and any
+/// One line of values for each epoch. Lines that cannot be written, as on a full disk, are reported
+/// and tried again; the file of a resumed run has every epoch once, and any
 /// other run begins it anew.
 std::shared_ptr<Callback> csv_log(const std::string& file);
 /// One JSON object for each epoch, on a line of its own.

@@ -16,6 +16,7 @@ struct Checkpoint {
   NamedTensors optimizer;
   NamedTensors random;  // torch's generator
   std::string data;     // State of the feed, as JSON
+  std::string run;      // which training run it belongs to, over all its restarts
   std::uint64_t iteration = 0;
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;   // of the epoch
@@ -29,16 +30,21 @@ struct Checkpoint {
   int threads = 1;  // of torch, in each replica
 };
 
-/// Writes `folder`/step-<iteration> and removes all but the newest `keep`. Returns the path. Throws
-/// IoError when that fails; what was there before is still there.
+/// Writes `folder`/step-<iteration>, and then removes older ones of the same run so that `keep`
+/// whole ones are left. Never removes a checkpoint of another run, or a newer one. Returns the
+/// path. Throws IoError when that fails; what was there before is still there.
 std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint,
                             std::uint64_t keep = 3);
 /// The same under a name of its own.
 std::string save_checkpoint_as(const std::string& folder, const std::string& name,
                                const Checkpoint& checkpoint);
-/// The newest whole checkpoint of `folder`, or nothing. Reports those that are torn.
-std::optional<std::string> newest_checkpoint(const std::string& folder);
-/// Throws StateError naming the file that is missing, cut or changed.
+/// The newest whole checkpoint of `folder`, or nothing where there is none at all. Reports those
+/// that are torn. Throws StateError where all are torn, and where one may not be read; IoError for
+/// an error that may pass. `skip_unreadable` takes an older one instead.
+std::optional<std::string> newest_checkpoint(const std::string& folder,
+                                             bool skip_unreadable = false);
+/// Throws StateError naming the file that is missing, cut or changed; IoError where one cannot be
+/// read just now.
 Checkpoint load_checkpoint(const std::string& path);
 
 /// As one text, to be sent to other processes; and back.

@@ -86,6 +86,9 @@ class Mirrored {
   [[nodiscard]] bool synchronised() const;  // replicas without rows must run, too
 
   // For checkpoints
+  /// Names this training run; drawn at random, and taken over from a checkpoint.
+  [[nodiscard]] const std::string& run() const;
+  void set_run(const std::string& run);
   [[nodiscard]] NamedTensors values() const;
   [[nodiscard]] NamedTensors optimizer_values();
   /// `what` is named in errors.

@@ -62,8 +62,11 @@ struct FitOptions {
   std::optional<Dataset> validation = {};
   std::vector<std::shared_ptr<Callback>> callbacks = {};
   std::uint64_t initial_epoch = 0;
-  /// A folder of checkpoints: goes on from the newest whole one; starts anew where there is none.
+  /// A folder of checkpoints: goes on from the newest whole one; starts from the beginning, and
+  /// says so, where there is none. One that is there and cannot be read is an error.
   std::string resume = {};
+  /// Goes on from an older checkpoint where a newer one cannot be read.
+  bool resume_older = false;
   LoaderOptions loader = {};
   Show show = Show::automatic;  // a bar in a terminal, a line for each epoch elsewhere
   /// When it becomes non-zero the step under way is finished and fit returns.

@@ -1,7 +1,7 @@
 #pragma once
 // Processes that train together, started by torchrun or another launcher. They meet through a
-// TCPStore and talk by Gloo, and GPUs by NCCL. Every wait ends within the timeout, and says which
-// rank is missing.
+// TCPStore and talk by Gloo, and GPUs by NCCL. A wait for a rank that is missing ends within the
+// timeout and names it; a wait for ranks that are alive and slow goes on, and is reported.
 
 #include <penstock/strategy.h>
 #include <torch/torch.h>
@@ -22,8 +22,11 @@ class LostRankError : public Error {
 };
 
 struct ProcessGroupOptions {
-  /// For every exchange. torch's own default is half an hour.
+  /// For every exchange with a rank that is missing.
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
+  /// For every exchange while all ranks are alive: one may be saving to a slow disk. Beyond it they
+  /// are taken to wait for each other. (torch's own default is half an hour for both.)
+  std::chrono::milliseconds alive_timeout = std::chrono::hours(1);
   /// For the processes to come together at the start: they may have been started one by one.
   std::chrono::milliseconds join_timeout = std::chrono::minutes(2);
   /// Where rank 0 listens; MASTER_ADDR and MASTER_PORT by default, which torchrun sets.
