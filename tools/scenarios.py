@@ -215,8 +215,8 @@ def page(results: dict[str, str], files: dict[str, str], promises: dict[str, str
     fits = set(FIT_TEST.findall(FIT_TESTS.read_text(encoding="utf-8")))
     lines += [f"{len(tested)} of {len(ROWS)} rows have a test in C++, {len(python)} in Python. For "
               f"{len(promises)} rows the tests were also run with", "the promise behind them "
-              f"switched off, and failed as they should; for {len(mutants())} others `make mutants` "
-              "breaks the line of", "the source that keeps the promise."]
+              f"switched off, and failed as they should; for {len(mutants())} others `make "
+              "mutants` breaks the line of", "the source that keeps the promise."]
     for letter, title in PARTS.items():
         lines += ["", f"## {title}", "",
                   "| row | here | test | language | result | fails without | missing |",
@@ -285,7 +285,7 @@ def check() -> int:
 
 
 def outcomes(binary: Path | None, row: str, off: str = "") -> dict[str, str]:
-    """Language -> what became of the row's test: passes, fails by an assertion, or something else."""
+    """Language -> what became of the row's test: passes, fails (by an assertion) or else."""
     found = {}
     if binary is not None and row in tests_in(TESTS):
         found["C++"] = run_tests(binary, row, off)[1].get(row, "crashes or hangs")

@@ -3,7 +3,8 @@
     python bench/python/engine.py WORKLOAD THREADS [DATA]
 
 WORKLOAD is tiny, tiny4096 (W3 by map_batch), tiny-op (W3 by the op cast), tiny-lambda (W3 by a
-function of one sample), steps, rows20 (twenty epochs: one is too short to compare), W1, W2 or torch. Prints one line of JSON: items, seconds and seconds of CPU, from the first batch to the
+function of one sample), steps, rows20 (twenty epochs: one is too short to compare), W1, W2 or
+torch. Prints one line of JSON: items, seconds and seconds of CPU, from the first batch to the
 last; every batch is looked at as a NumPy view.
 """
 

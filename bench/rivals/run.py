@@ -235,7 +235,8 @@ def main() -> None:
             print(f"  {who:<24}", row if isinstance(row, str) else
                   f"{row['items_per_s']:>9,.0f}/s  {row['to_reference']:.2f} of one reference "
                   f"thread, {row['to_two']:.2f} of two; {row.get('cores', 0):.2f} cores, CPU "
-                  f"{row.get('cpu_ms_per_item', 0):.3f} ms; penstock is {row['penstock']:.2f} of it")
+                  f"{row.get('cpu_ms_per_item', 0):.3f} ms; penstock is {row['penstock']:.2f} of "
+                  "it")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Pages that show whole programs for torchrun, run under torchrun; and what README says of torch."""
+"""Whole programs of the pages, run under torchrun; and what README says of torch."""
 
 import os
 import re
