@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/peers.md"
 TESTS = {"tf.data": "test_tfdata_documented", "torch DataLoader": "test_torch_documented"}
-VERDICTS = ("same", "different on purpose", "missing")
+VERDICTS = ("same", "another word", "different on purpose", "missing")
 
 
 def page() -> str:
@@ -27,8 +27,10 @@ def page() -> str:
 
     lines = ["# What peers document, and what happens here", "",
              "Each line is a test in `python/tests`; `tools/peers.py` writes this page from them.",
-             "A test of something that is missing shows what there is instead.", "",
-             "| peer | " + " | ".join(VERDICTS) + " | all |", "|---|---|---|---|---|"]
+             "Each verb, sampler and argument has a line of its own. \"Another word\" is there under "
+             "another name;", "a test of something that is missing shows that it fails with a "
+             "sentence that says what to write.", "",
+             "| peer | " + " | ".join(VERDICTS) + " | all |", "|---" * (len(VERDICTS) + 2) + "|"]
     for peer in TESTS:
         count = Counter(entry.verdict for entry in ENTRIES if entry.peer == peer)
         lines.append(f"| {peer} | " + " | ".join(str(count[each]) for each in VERDICTS)

@@ -169,10 +169,10 @@ class Dataset(metaclass=_Words):
             flag("shuffle", "reshuffle_each_epoch", reshuffle_each_epoch),
             whole_or_none("shuffle", "window", window, least=1)))
 
-    def repeat(self, count: int = -1) -> Dataset:
-        """-1: for ever."""
-        return Dataset(self._native.repeat(whole(
-            "repeat", "count", count, least=-1, remedy="-1 repeats forever")))
+    def repeat(self, count: int | None = None) -> Dataset:
+        """`count` times; `None` or -1: without an end."""
+        return Dataset(self._native.repeat(-1 if count is None else whole(
+            "repeat", "count", count, least=-1, remedy="None or -1 repeats without an end")))
 
     def take(self, count: int) -> Dataset:
         """The first `count` elements; after `batch`, steps. -1: all."""

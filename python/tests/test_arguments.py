@@ -188,7 +188,7 @@ FUNCTIONS = {
     "Batch.torch": (None, {}),
     "Batch.row": (lambda: batch().row, {"index": 1}),
     "Batch.__getitem__": (lambda: batch().__getitem__, {"key": ""}),
-    "Batch.__contains__": (lambda: batch().__contains__, {"path": ""}),
+    "Batch.__contains__": (lambda: lambda path: path in batch(), {"path": ""}),
     "Plan.cut": (lambda: loader().plan.cut, {"step": 1}),
     "Plan.check": (lambda: loader().plan.check, {"pass_number": 1}),
     "Plan.explain": (lambda: loader().plan.explain, {}),
@@ -227,7 +227,19 @@ def image_ops():
     return ops
 
 
-FUNCTIONS |= image_ops()
+def plain_methods():
+    """Methods that need no argument; their defaults are right."""
+    for owner, make in ((ps.Dataset, dataset), (ps.Loader, loader)):
+        for name, method in vars(owner).items():
+            if inspect.isfunction(method) and not name.startswith("_"):
+                needed = [each for each in list(inspect.signature(method).parameters.values())[1:]
+                          if each.default is inspect.Parameter.empty]
+                if not needed:
+                    yield f"{owner.__name__}.{name}", (
+                        lambda name=name, make=make: getattr(make(), name), {})
+
+
+FUNCTIONS = {**dict(plain_methods()), **FUNCTIONS, **image_ops()}
 ABSTRACT = {"Sequence", "Batch", "Plan", "Step", "Replica"}  # made by the engine or by the user
 
 
@@ -252,6 +264,16 @@ def public_functions():
             yield f"Chain.{method}"
 
 
+def defaults_of(function):
+    """The arguments that have a default; those that the tables above do not name are tried too."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of the native module
+        return {}
+    return {each.name: each.default for each in parameters
+            if each.default is not inspect.Parameter.empty}
+
+
 def test_every_public_function_is_tried_here():
     assert set(public_functions()) - set(FUNCTIONS) == set()
 
@@ -259,8 +281,9 @@ def test_every_public_function_is_tried_here():
 @pytest.mark.parametrize("name", [name for name, (make, _) in FUNCTIONS.items() if make])
 def test_wrong_values_are_refused_in_words_of_our_own(name, tmp_path):
     make, right = FUNCTIONS[name]
-    right = {key: picture_files(tmp_path) if value is picture_files else value
-             for key, value in right.items()}
+    right = {**defaults_of(make()),
+             **{key: picture_files(tmp_path) if value is picture_files else value
+                for key, value in right.items()}}
     wrong_words = []
     for argument in right:
         for value in WRONG:

@@ -29,6 +29,11 @@ class Squares:
         return index * index
 
 
+def no_name(name, remedy=" -> ."):
+    with pytest.raises(AttributeError, match=f"'{name}'{remedy}"):
+        getattr(ps, name)
+
+
 def of(dataset):
     return ps.from_index(len(dataset), dataset.__getitem__)
 
@@ -82,18 +87,96 @@ def test_seed():
     assert rows(drawn) != rows(other)
 
 
-@says("samplers choose the order of indices", missing="samplers; from_index over a list of indices")
+@says("SequentialSampler: always in the same order")
+def test_sequential():
+    loader = ps.Loader(ps.range(7).batch(3))
+    assert rows(loader) == rows(loader) == list(range(7))
+
+
+@says("RandomSampler(replacement=False): every sample once, in random order",
+      instead="`shuffle()`")
+def test_random_sampler():
+    assert sorted(rows(ps.Loader(ps.range(20).shuffle(seed=1).batch(4)))) == list(range(20))
+
+
+@says("RandomSampler(replacement=True): samples are drawn with replacement",
+      missing="where the data can be indexed: `ps.range(n).map(lambda i, rng: "
+              "data[rng.integers(len(data))])`")
+def test_with_replacement():
+    data = np.arange(5) * 10
+    drawn = rows(ps.Loader(ps.range(50).map(lambda i, rng: data[rng.integers(5)]).batch(10)))
+    assert len(drawn) == 50 and set(drawn) <= set(data.tolist())
+    no_name("RandomSampler")
+
+
+@says("WeightedRandomSampler: samples are drawn with given probabilities",
+      missing="where the data can be indexed: `ps.range(n).map(lambda i, rng: "
+              "data[rng.choice(len(data), p=weights)])`")
+def test_weighted():
+    data, weights = np.arange(3) * 10, [0.5, 0.0, 0.5]
+    drawn = rows(ps.Loader(ps.range(50).map(lambda i, rng: data[rng.choice(3, p=weights)])
+                           .batch(10)))
+    assert set(drawn) == {0, 20}
+    no_name("WeightedRandomSampler")
+
+
+@says("SubsetRandomSampler: given indices, in random order", missing="where the data can be "
+      "indexed: `ps.from_tensor_slices(indices).shuffle().map(data.__getitem__)`")
+def test_subset_random():
+    indices = np.array([3, 1, 4])
+    dataset = ps.from_tensor_slices(indices).shuffle(seed=1).map(Squares().__getitem__)
+    assert sorted(rows(ps.Loader(dataset.batch(2)))) == [1, 9, 16]
+
+
+@says("a sampler of one's own: any order of indices", missing="where the data can be indexed: "
+      "`ps.from_tensor_slices(indices).map(data.__getitem__)`")
 def test_an_order_of_ones_own():
     order = [3, 1, 4, 1, 5]
-    dataset = ps.from_tensor_slices(np.array(order)).map(lambda i: i * 10)
-    assert rows(ps.Loader(dataset.batch(5))) == [30, 10, 40, 10, 50]
+    dataset = ps.from_tensor_slices(np.array(order)).map(Squares().__getitem__)
+    assert rows(ps.Loader(dataset.batch(5))) == [9, 1, 16, 1, 25]
+    with pytest.raises(TypeError, match="there are no samplers yet"):
+        ps.Loader(dataset.batch(5), sampler=order)
 
 
-@says("SubsetRandomSampler, random_split")
-def test_subsets():
-    first, rest = ps.range(100).split(0.7, seed=3)
-    a, b = (rows(ps.Loader(part.batch(10))) for part in (first, rest))
-    assert sorted(a + b) == list(range(100))
+@says("BatchSampler, batch_sampler=: lists of indices",
+      instead="`ps.torch.BatchSampler` for a DataLoader; `from_sequence` for batches by number")
+def test_batch_sampler():
+    lists = [[3, 1], [4]]
+    dataset = ps.from_sequence([np.array([i * i for i in each]) for each in lists])
+    assert [batch.numpy().tolist() for batch in ps.Loader(dataset)] == [[9, 1], [16]]
+
+
+@says("Subset: the samples at given indices", missing="where the data can be indexed: "
+      "`ps.from_tensor_slices(indices).map(data.__getitem__)`")
+def test_subset():
+    dataset = ps.from_tensor_slices(np.array([2, 5])).map(Squares().__getitem__)
+    assert rows(ps.Loader(dataset.batch(2))) == [4, 25]
+    no_name("Subset")
+
+
+@says("random_split: parts that share no sample", instead="`split(0.7, seed=3)`: two parts")
+def test_random_split():
+    parts = [rows(ps.Loader(part.batch(10))) for part in ps.range(100).split(0.7, seed=3)]
+    assert sorted(sum(parts, [])) == list(range(100)) and len(parts[0]) > len(parts[1]) > 0
+    again = [rows(ps.Loader(part.batch(10))) for part in ps.range(100).split(0.7, seed=3)]
+    assert parts == again
+
+
+@says("StackDataset: tuples of the samples of several datasets", instead="`ps.zip(a, b)`")
+def test_stack():
+    assert list(ps.zip(ps.range(2), ps.range(5, 7))) == [(0, 5), (1, 6)]
+
+
+@says("ChainDataset: iterable datasets one after the other", instead="`a.concatenate(b)`")
+def test_chain():
+    streams = [ps.from_generator(lambda n=n: iter(range(n))) for n in (2, 3)]
+    assert rows(ps.Loader(streams[0].concatenate(streams[1]).batch(2))) == [0, 1, 0, 1, 2]
+
+
+@says("get_worker_info: which worker a dataset runs in",
+      differs="there are no copies of a dataset, so nothing to tell apart")
+def test_no_worker_info():
+    no_name("get_worker_info", remedy="")
 
 
 @says("ConcatDataset")
@@ -275,10 +358,43 @@ def test_set_epoch():
     assert rows(loader) == epochs[1]
 
 
-@says("pin_memory", missing="pinned memory")
+@says("pin_memory", missing="pinned memory: `batch.torch()` and `.to(device)`")
 def test_no_pinning():
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="no pinned memory yet"):
         ps.Loader(ps.range(4).batch(2), pin_memory=True)
+
+
+@says("multiprocessing_context: fork, spawn or forkserver",
+      differs="worker processes are always spawned: threads of the engine do not survive a fork")
+def test_no_context():
+    with pytest.raises(TypeError, match="always spawned"):
+        ps.Loader(ps.range(4).batch(2), multiprocessing_context="fork")
+
+
+@says("in_order=False: batches as they are ready",
+      differs="always in order, so that runs and resumed runs are the same")
+def test_always_in_order():
+    with pytest.raises(TypeError, match="the order is always the same"):
+        ps.Loader(ps.range(4).batch(2), in_order=False)
+
+
+@says("after an error the iterator continues with the next batch",
+      differs="next() tries the same step again, for errors that pass; on_error=\"skip\" leaves "
+              "samples out and lists them")
+def test_a_step_that_failed_is_tried_again():
+    calls = []
+
+    def once(x):
+        calls.append(int(x))
+        if x == 2 and calls.count(2) == 1:
+            raise OSError("busy")
+        return x
+
+    loop = iter(ps.Loader(ps.range(6).map(once).batch(2), threads=0))
+    assert next(loop).numpy().tolist() == [0, 1]
+    with pytest.raises(OSError):
+        next(loop)
+    assert next(loop).numpy().tolist() == [2, 3]
 
 
 @says("StatefulDataLoader (torchdata): state_dict() and load_state_dict()")
