@@ -27,9 +27,10 @@ def page() -> str:
 
     lines = ["# What peers document, and what happens here", "",
              "Each line is a test in `python/tests`; `tools/peers.py` writes this page from them.",
-             "Each verb, sampler and argument has a line of its own. \"Another word\" is there under "
-             "another name;", "a test of something that is missing shows that it fails with a "
-             "sentence that says what to write.", "",
+             "Each verb, sampler and argument has a line of its own. \"Another word\" is there "
+             "under another name;",
+             "a test of something that is missing shows that it fails with a sentence that says "
+             "what to write.", "",
              "| peer | " + " | ".join(VERDICTS) + " | all |", "|---" * (len(VERDICTS) + 2) + "|"]
     for peer in TESTS:
         count = Counter(entry.verdict for entry in ENTRIES if entry.peer == peer)

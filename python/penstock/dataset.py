@@ -74,6 +74,9 @@ class Dataset(metaclass=_Words):
         With `workers` the function runs in so many processes, as it is now: for work that holds
         Python's lock. They give the same bytes as threads, and end with the loader.
         """
+        if isinstance(fn, (Chain, _native.OpCall)):
+            self._refuse_for_ops(isinstance(fn, Chain), name=name, seed=seed, spec=spec,
+                                 random=random, row_wise=row_wise)
         if isinstance(fn, Chain):
             fn = fn._native.op()
         text("map", "name", name)
@@ -87,6 +90,15 @@ class Dataset(metaclass=_Words):
         known = map_arguments("map", fn, self._native, name=name, seed=seed, random=random)
         return Dataset(self._native.map(fn, known, spec, row_wise, team_of(
             f"map({name_of(fn)})", fn, count, keyed=known.keyed, random=known.random)))
+
+    @staticmethod
+    def _refuse_for_ops(chain: bool, **given: Any) -> None:
+        for name, value in given.items():
+            if value not in ("", 0, None, False):
+                raise ConfigError(
+                    f"map: {name}= is for Python functions and has no effect on an op",
+                    remedy="ps.image.decode()...seed(n) sets the seed of a chain"
+                           if chain and name == "seed" else f"leave out {name}=")
 
     def map_batch(self, fn: Callable[..., Any], *, name: str = "", spec: Spec = None,
                   workers: int | None = None) -> Dataset:
@@ -127,6 +139,9 @@ class Dataset(metaclass=_Words):
     def select(self, predicate: Callable[..., Any], *, name: str = "", seed: int = 0,
                random: bool | None = None) -> Dataset:
         """Keeps what passes, found once when a loader is made; the data stays indexed."""
+        if isinstance(predicate, Iterable) and not callable(predicate):
+            raise refuse("select", "predicate", predicate, "is not a function",
+                         "for samples by number: ps.from_tensor_slices(numbers).map(fn)")
         known = map_arguments("select", predicate, self._native, name=name, seed=seed,
                               random=random)
         return Dataset(self._native.select(predicate, known))
@@ -397,6 +412,10 @@ def from_generator(factory: Callable[..., Iterable[Any]] | Iterable[Any], *, nam
     if not callable(factory):
         if not hasattr(factory, "__iter__"):
             raise ConfigError(f"from_generator: {type(factory).__name__} cannot be iterated")
+        if resumable:
+            raise ConfigError(
+                f"from_generator: resumable=True, and a {type(factory).__name__} makes iterators "
+                "without save() and restore()", remedy="pass a class or function that makes them")
         return Dataset(_native.from_generator(factory.__iter__, name or name_of(factory), spec,
                                               False, False))
     takes_epoch = "epoch" in (parameters_of(factory) or {})
@@ -410,8 +429,11 @@ def from_generator(factory: Callable[..., Iterable[Any]] | Iterable[Any], *, nam
 @explained
 def zip(*datasets: Dataset, strict: bool = False) -> Dataset:
     """Tuples of one sample of each; stops at the shortest, or refuses others with `strict`."""
-    if len(datasets) == 1 and isinstance(datasets[0], tuple):  # as tf.data writes it
-        datasets = datasets[0]
+    if len(datasets) == 1 and isinstance(datasets[0], (tuple, list)):  # as tf.data writes it
+        datasets = tuple(datasets[0])
+    if len(datasets) == 1 and isinstance(datasets[0], dict):
+        raise ConfigError("zip: takes datasets, not a dict of them",
+                          remedy='ps.zip(a, b).map(lambda a, b: {"a": a, "b": b})')
     return Dataset(_native.zip([_native_of("zip", each) for each in datasets],
                                flag("zip", "strict", strict)))
 

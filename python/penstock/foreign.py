@@ -117,6 +117,7 @@ POSITIONAL: dict[str, str] = {
     "batch": 'name them: batch(32, tail="drop") or batch(32, drop_remainder=True)',
     "cache": "a cache is in memory; there is none on disk yet",
     "enumerate": "it counts from 0: .enumerate().map(lambda i, x: (i + start, x))",
+    "concatenate": "one at a time: a.concatenate(b).concatenate(c)",
     "map": _THREADS, "interleave": "name them: interleave(fn, cycle=..., block=...)",
     "Loader": _BATCH, "list_files": "call shuffle(): the files are sorted",
     "from_generator": "name it: spec=ps.Field(\"float32\", (3,))",

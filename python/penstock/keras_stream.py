@@ -29,6 +29,8 @@ class Stream(Dataset, _Adapter):  # type: ignore[misc]
         Dataset.__init__(self, loader, **options)
         self.py_dataset = self
         self.class_weight = self.enqueuer = self._output_signature = None
+        self._iterator: Any = None  # Keras' own, of the epoch under way
+        self._over = False  # all of this epoch was given
 
     def _check_steps(self, asked: int | None) -> int:
         if asked is not None:
@@ -58,17 +60,32 @@ class Stream(Dataset, _Adapter):  # type: ignore[misc]
             raise
 
     def _get_iterator(self) -> Iterator[Any]:
-        for index in itertools.count():
-            batch = self._next(index)
-            if batch is None:
+        """Tells Keras how many steps there are before it gives the last one: where TensorFlow runs
+        out of data in the middle of a step, its optimizers take that step all the same."""
+        if self._over:  # Keras makes an iterator at the end of an epoch, and then another one
+            return
+        iterator = self._iterator
+        batch = self._next(0)
+        if batch is None:
+            raise ConfigError("ps.keras: there is not one step in this pass")
+        for index in itertools.count(1):
+            following = self._next(index)
+            if following is None:
+                self._over = self._begun and not self._looking
+                if iterator is not None:
+                    iterator._num_batches = index
+                yield self._parts(batch)
                 return
             yield self._parts(batch)
+            batch = following
 
     def on_epoch_begin(self) -> None:
         super().on_epoch_begin()
-        if (iterator := iterator_of_keras()) is not None:
-            iterator._num_batches = None  # of the pass before
-            iterator._interrupted_warning = lambda: None  # the end is no interruption
+        self._over = False
+        self._iterator = iterator_of_keras()
+        if self._iterator is not None:
+            self._iterator._num_batches = sys.maxsize  # not that of the pass before
+            self._iterator._interrupted_warning = lambda: None  # the end is no interruption
 
     def _take_place(self, state: dict[str, Any]) -> None:
         self._epoch, self._first = int(state.get("epoch", 0)), int(state.get("step", 0))

@@ -61,6 +61,10 @@ def _loader_options(*, world: int | None = None, rank: int | None = None, tail: 
     if flag("Loader", "debug", debug) and threads:
         raise ConfigError(f"debug=True runs everything in the calling thread, threads={threads} "
                           "does not", remedy="leave one of them out")
+    for name, value in (("ledger_file", ledger_file), ("skip_limit", skip_limit)):
+        if on_error == "raise" and value not in ("", b"", None):
+            raise ConfigError(f"Loader: {name}= has no effect where samples are not skipped",
+                              remedy='say on_error="skip" too')
     seconds = number("Loader", "stall_after", stall_after, least=0.001, most=STALL_MAX,
                      remedy="seconds above 0 after which a wait is reported, 30 by default")
     return {"world": world, "rank": rank, "tail": tail,
@@ -124,9 +128,10 @@ class Loader:
         Open MPI, Kubernetes), else one process.
 
         `threads`: at most so many of the pool's, 0 works in the calling thread, as `debug=True`
-        does. `on_error`: "raise", or "skip" samples that cannot be made, see `ledger`. A wait of
-        `stall_after` seconds is reported with who holds it up. A process that gets no rows in some
-        step is refused where world and rank were not named, unless `empty="deliver"`.
+        does. `tail` is for batches that name none. `on_error`: "raise", or "skip" samples that
+        cannot be made, see `ledger`. A wait of `stall_after` seconds is reported with who holds it
+        up. A process that gets no rows in some step is refused where world and rank were not
+        named, unless `empty="deliver"`.
 
         With `steps_per_epoch` each `for` gives that many steps, and the next one continues there,
         across the end of a pass over the data; `batch.epoch` and `batch.step` still count passes.

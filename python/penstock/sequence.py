@@ -47,6 +47,9 @@ def from_sequence(sequence: Any, *, name: str = "", spec: Spec = None, pure: boo
         raise ConfigError(f"from_sequence: {sequence.__name__} is a class",
                           remedy=f"make one first: {sequence.__name__}(...)")
     text("from_sequence", "name", name)
+    if flag("from_sequence", "pure", pure) and not flag("from_sequence", "check", check):
+        raise ConfigError("from_sequence: pure=True makes another answer an error, and check=False "
+                          "never asks again", remedy="leave one of them out")
     kind = type(sequence).__name__
     missing = [word for word in ("__len__", "__getitem__") if not hasattr(sequence, word)]
     # A PyDataset may say how many batches it has in num_batches, a property that can raise.
@@ -58,8 +61,7 @@ def from_sequence(sequence: Any, *, name: str = "", spec: Spec = None, pure: boo
                           f"{' and no '.join(missing or ['batches by number'])}",
                           remedy="for data that comes in a row use from_generator")
     return Dataset(_native.from_sequence(sequence, name or kind, spec,
-                                         flag("from_sequence", "pure", pure),
-                                         flag("from_sequence", "check", check)))
+                                         pure, flag("from_sequence", "check", check)))
 
 
 class _WithLength:

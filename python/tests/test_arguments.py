@@ -102,7 +102,7 @@ FUNCTIONS = {
     "Strategy": (lambda: ps.Strategy, {"devices": ["cpu:0"], "one": True}),
     "Loader": (lambda: ps.Loader,
                {"dataset": dataset().batch(2), "steps_per_epoch": 2, "world": 2, "rank": 0,
-                "tail": "short", "threads": 1, "lookahead_bytes": 1 << 20, "on_error": "raise",
+                "tail": "short", "threads": 1, "lookahead_bytes": 1 << 20, "on_error": "skip",
                 "ledger_file": "", "skip_limit": 1, "stall_after": 1.0, "stall_is_error": False,
                 "empty": "deliver", "debug": False}),
     "Dataset": (lambda: ps.Dataset, {"native": dataset()._native}),
@@ -167,7 +167,7 @@ FUNCTIONS = {
     "Strategy.distribute_from_function": (
         lambda: strategy().distribute_from_function,
         {"make": lambda context: dataset().batch(2), "steps_per_epoch": 2, "restart": False,
-         "short_epoch": False, "skip_limit": 1}),
+         "short_epoch": False, "on_error": "skip", "skip_limit": 1}),
     "Strategy.run": (lambda: lambda fn, step: (lambda own: own.run(
         fn, step_of(own) if step == "right" else step))(strategy()),
         {"fn": lambda share: 1.0, "step": "right"}),
@@ -302,7 +302,7 @@ def test_wrong_values_are_refused_in_words_of_our_own(name, tmp_path):
 REFUSED = {
     "threads=-1 is below 0 -> the most threads": lambda: ps.Loader(dataset().batch(2), threads=-1),
     "lookahead_bytes=-1": lambda: ps.Loader(dataset().batch(2), lookahead_bytes=-1),
-    "skip_limit=-1": lambda: ps.Loader(dataset().batch(2), skip_limit=-1),
+    "skip_limit=-1": lambda: ps.Loader(dataset().batch(2), on_error="skip", skip_limit=-1),
     "threads=1.5 is not a whole number": lambda: ps.Loader(dataset().batch(2), threads=1.5),
     "threads=True is not a whole number": lambda: ps.Loader(dataset().batch(2), threads=True),
     "stall_after=-1 is below 0.001 -> seconds": lambda: ps.Loader(dataset().batch(2),
@@ -324,6 +324,19 @@ REFUSED = {
     "resize: height=None is not a value": lambda: chain().resize(None, 8),
     "Counted: count=-1 is below 0": lambda: ps.Counted(1.0, -1),
     "a Dataset is not made from 3": lambda: ps.Dataset(3),
+    # What would have no effect
+    "map: seed= is for Python functions": lambda: ps.from_paths(["a"]).map(chain(), seed=3),
+    "...seed(n) sets the seed of a chain": lambda: ps.from_paths(["a"]).map(chain(), seed=3),
+    "map: spec= is for Python functions": lambda: dataset().map(ps.cast("int8"),
+                                                                spec=ps.Field("i1")),
+    "leave out row_wise=": lambda: dataset().map(ps.cast("int8"), row_wise=True),
+    "ledger_file= has no effect": lambda: ps.Loader(dataset().batch(2), ledger_file="x"),
+    "skip_limit= has no effect": lambda: ps.Loader(dataset().batch(2), skip_limit=3),
+    "check=False never asks again": lambda: ps.from_sequence([1], pure=True, check=False),
+    "without save() and restore()": lambda: ps.from_generator([1], resumable=True),
+    "select: predicate=[1] is not a function": lambda: dataset().select([1]),
+    'map(lambda a, b: {"a": a, "b": b})': lambda: ps.zip({"a": dataset()}),
+    "a.concatenate(b).concatenate(c)": lambda: dataset().concatenate(dataset(), dataset()),
 }
 
 
