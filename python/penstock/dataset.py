@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from . import _native
 from .arguments import (
     INT64_MAX,
+    choice,
     flag,
     made_by,
     number as number_of,
@@ -33,6 +34,7 @@ UNKNOWN = -2
 T = TypeVar("T")
 
 THREADS_MAX = 2**31 - 1
+TAILS = ("short", "even", "pad", "drop", "wrap", "strict")
 
 
 class _Words(type):
@@ -228,8 +230,7 @@ class Dataset(metaclass=_Words):
         where a size differs from batch to batch `spec` says so, with None for it. `workers` as in
         `map`.
         """
-        if tail is not None:
-            text("batch", "tail", tail, 'use "short", "even", "pad", "drop", "wrap" or "strict"')
+        choice("batch", "tail", tail, TAILS)
         batched = self._native.batch(
             whole("batch", "size", size, least=1, remedy="a number of samples from 1 on"), tail,
             flag("batch", "drop_remainder", drop_remainder))

@@ -15,10 +15,15 @@ _OTHER_SIZES = ("use batch(n, collate_fn=...), which may pad; `for x in dataset`
 
 # The engine speaks of C++; the same things in Python.
 _PYTHON = (
-    (r"shuffle\(\{\.window = n\}\)", "shuffle(window=n)"),
-    (r"batch\(n, \{\.tail = \.\.\.\}\)", "batch(n, tail=...)"),
-    (r"\{\.name = \.\.\.\}", "name=..."),
-    (r"\.row_wise = true", "row_wise=True"),
+    (r"\{\.(\w+) = ([^{}]+)\}", r"\1=\2"),  # options: shuffle({.window = n}), {.name = ...}
+    (r"\.(\w+) = (true|false)", r"\1=\2"),
+    (r"=true\b", "=True"),
+    (r"=false\b", "=False"),
+    (r"\bimage::", "ps.image."),
+    (r"Seed::random\(\)", 'seed="random"'),
+    (r"ElementSpec::single\(dtype\)", 'ps.Field("float32")'),
+    (r"train::MultiWorkerMirroredStrategy, or give it a coordinator",
+     "ps.Loader in each process, which takes its share by the launcher's rank"),
     (r"declare \.spec\b", "declare spec="),
     (r"with that size left open", "with None for that size"),
     (r"an Rng is keyed", "rng() is keyed"),
@@ -28,7 +33,6 @@ _PYTHON = (
     (r"((?:for every (?:index|sample)|the same fields); the first one decided what they are"
      r"|for every index|the same fields; the first one decided them)$",
      rf"\1. For arrays of different sizes {_OTHER_SIZES}"),
-    (r"\.labels = false", "labels=False"),
     (r"use ragged\(path\) or row\(i\)", "use batch[path] or batch.row(i)"),
 )
 

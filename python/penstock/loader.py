@@ -10,7 +10,7 @@ from typing import Any
 
 from . import _native
 from .arguments import choice, flag, number, path, whole, whole_or_none
-from .dataset import INFINITE, THREADS_MAX, Dataset, _native_of
+from .dataset import INFINITE, TAILS, THREADS_MAX, Dataset, _native_of
 from .epochs import Epochs
 from .errors import ConfigError, StateError
 from .foreign import explained
@@ -44,7 +44,6 @@ class Ledger:
         return self._text
 
 
-TAILS = ("short", "even", "pad", "drop", "wrap", "strict")
 STALL_MAX = 1e9  # seconds: longer than any program
 _THREADS = "the most threads to use; 0 works in the calling thread, None uses all cores"
 

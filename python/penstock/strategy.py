@@ -274,10 +274,15 @@ class Strategy:
         _expect_function("per_replica", "fn", fn)
         return PerReplica([fn(replica) for replica in range(len(self.devices))])
 
-    @staticmethod
-    def _expect_per_replica(word: str, value: Any) -> None:
+    def _expect_per_replica(self, word: str, value: Any) -> None:
         if not isinstance(value, PerReplica):
             raise TypeError(f"{word} takes what run() returned, not {type(value).__name__}")
+        if self.num_replicas_in_sync > len(self.devices):  # the engine's own reduce refuses it too
+            raise ConfigError(
+                f"{word}: this strategy spans several processes, {self.num_replicas_in_sync} "
+                f"replicas of which {len(self.devices)} are here, and only values here are known",
+                remedy="use ps.Loader in each process and sum with torch.distributed, as "
+                       "ps.torch.weighted_mean and DDP do")
 
 
 def _expect_function(word: str, name: str, value: Any) -> None:

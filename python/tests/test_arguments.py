@@ -318,6 +318,8 @@ REFUSED = {
     "shuffle: seed=-1 is below 0 -> a seed": lambda: dataset().shuffle(seed=-1),
     "batch: size=True is not a whole": lambda: dataset().batch(True),
     "split: fraction=2 is above 1": lambda: dataset().split(2),
+    'batch: tail: there is no policy \'round\' -> use "short", "even"':
+        lambda: dataset().batch(2, tail="round"),
     "MirroredStrategy: devices='cpu:0' is not a list": lambda: ps.MirroredStrategy("cpu:0"),
     "world= has no effect": lambda: strategy().distribute(dataset().batch(2), world=2, rank=0),
     "Field: shape=3 is not a list": lambda: ps.Field("float32", 3),

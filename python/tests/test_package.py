@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import doc_blocks, run_page, run_program
 
@@ -37,6 +38,30 @@ def test_errors_speak_python():
         ps.range(4).filter(lambda x: True).shuffle()
     with pytest.raises(ps.ConfigError, match="row_wise=True"):
         ps.range(4).batch(2).map(lambda x, rng: x)
+    pixels = np.zeros((2, 4, 4, 3), np.uint8)
+    with pytest.raises(ps.ConfigError, match=r'decode\(field="\.\.\."\) or of'):
+        ps.from_tensor_slices({"a": pixels, "b": pixels}).map(ps.image.decode())
+    with pytest.raises(ps.ConfigError, match=r"with ps\.image\.decode\(\)"):
+        ps.from_paths(["a"]).map(ps.image.of("image").resize(2, 2))
+    with pytest.raises(ps.ConfigError, match=r"decode\(channels=3\)"):
+        ps.from_paths(["a"]).map(ps.image.decode(channels=1).random_saturation(0.5, 1.5))
+    with pytest.raises(ps.ConfigError, match=r"with ps\.image\.of\(field\)"):
+        ps.from_tensor_slices({"image": pixels}).map(ps.image.decode())
+
+
+def test_errors_of_several_processes_speak_python(monkeypatch):
+    for name, value in {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "localhost",
+                        "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+    drawn = ps.range(4).shuffle(seed="random").batch(2)
+    strategy = ps.MirroredStrategy(["cpu:0"])
+    with pytest.raises(ps.ConfigError, match='shuffle: seed="random" would draw another seed'):
+        strategy.distribute(drawn)
+    step = strategy.distribute(ps.range(4).batch(2)).next()
+    values = strategy.run(lambda share: 1.0, step)
+    for combine in (lambda: strategy.reduce("sum", values), lambda: strategy.gather(values)):
+        with pytest.raises(ps.ConfigError, match="2 replicas of which 1 are here.*ps.Loader in"):
+            combine()
 
 
 @pytest.mark.parametrize("page", doc_blocks.python_pages())
