@@ -366,6 +366,10 @@ struct StrategyOptions {
   /// A replica that is waited for this long is named in a report.
   std::chrono::milliseconds stall_after = std::chrono::seconds(30);
   Clock* clock = nullptr;  // for tests
+  /// Called now and then by replicas that wait for others, without locks. What it throws in the
+  /// thread that called run ends the step; a replica that is still inside its function half a
+  /// second later is abandoned, so the function must own all that it touches.
+  std::function<void()> while_waiting = {};
 };
 
 /// Replicas of one process. Threads start with the first run and are joined in the destructor.
@@ -405,8 +409,12 @@ class Strategy {
     static_assert(std::invocable<F&, Replica&, const Batch&>,
                   "run calls fn(Replica&, const Batch& share)");
     using T = std::remove_cvref_t<std::invoke_result_t<F&, Replica&, const Batch&>>;
-    if constexpr (std::is_void_v<T>) {
+    if constexpr (std::is_void_v<T> && std::is_lvalue_reference_v<F>) {
       run_step(step, [&fn](Replica& replica, const Batch& share) { fn(replica, share); });
+    } else if constexpr (std::is_void_v<T>) {
+      // Moved along: a replica that was abandoned still has its function.
+      const auto own = std::make_shared<std::remove_cvref_t<F>>(std::forward<F>(fn));
+      run_step(step, [own](Replica& replica, const Batch& share) { (*own)(replica, share); });
     } else {
       PerReplica<T> result(step.counts());
       run_step(step, [&fn, &result](Replica& replica, const Batch& share) {

@@ -23,10 +23,16 @@ namespace {
 class PyStrategy final : public Running {
  public:
   PyStrategy(const std::vector<std::string>& devices, bool one) {
+    StrategyOptions options;
+    options.while_waiting = [] {
+      look_for_signals();
+      // One that a replica's own function ran into ends the wait for the others, too.
+      with_interpreter([] { throw_if_interrupted(); });
+    };
     if (one) {
-      strategy_ = std::make_unique<OneDeviceStrategy>(devices.front());
+      strategy_ = std::make_unique<OneDeviceStrategy>(devices.front(), options);
     } else {
-      strategy_ = std::make_unique<MirroredStrategy>(devices);
+      strategy_ = std::make_unique<MirroredStrategy>(devices, options);
     }
   }
   ~PyStrategy() override {
@@ -211,19 +217,22 @@ nb::object gather(const nb::list& values, const nb::list& counts, const nb::list
 
 /// Calls `fn(replica, share)` on each replica with rows; what it returns, None where none was.
 nb::list run(const PyStrategy& self, nb::handle fn, const Step& step) {
-  std::vector<Held> results(step.shares().size());
+  // A replica that does not return after an interrupt is abandoned with all that it touches.
+  const auto shared = std::make_shared<std::vector<Held>>(step.shares().size());
   {
+    const Held function = hold(fn);
     const Unlocked unlocked;
     self.get().run(
-        [&](Replica& replica, const Batch& share) {
+        [shared, function](Replica& replica, const Batch& share) {
           with_interpreter([&] {
             const ReplicaScope scope(replica);
-            results[replica.local_id()] =
-                hold(call_user(fn, nb::make_tuple(scope.object(), make_batch(share))));
+            (*shared)[replica.local_id()] = hold(call_user(
+                nb::handle(function.get()), nb::make_tuple(scope.object(), make_batch(share))));
           });
         },
         step);
   }
+  const std::vector<Held>& results = *shared;
   throw_if_interrupted();
   nb::list made;
   for (const Held& result : results) {

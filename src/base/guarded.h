@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <exception>
+#include <new>
 #include <system_error>
 
 #include "base/result.h"
@@ -30,6 +31,19 @@ inline bool may_pass(const std::error_code& code) {
   }
 }
 
+/// No memory for one sample: that may be its size, or what else runs just now. So it is tried
+/// again, and then policy decides, as about any other broken sample.
+inline Failure no_memory(std::size_t row) {
+  Failure failure{"there was not enough memory to compute the sample",
+                  {},
+                  "leave out samples of this size, or allow the process more memory",
+                  std::current_exception(),
+                  row};
+  failure.try_again = true;
+  failure.no_memory = true;
+  return failure;
+}
+
 /// Calls `body`; what it throws is a Failure of row `row()`.
 template <typename Body, typename Row>
 Result<void> guarded(Body body, Row row) {
@@ -43,7 +57,10 @@ Result<void> guarded(Body body, Row row) {
                     std::current_exception(),
                     row()};
     failure.may_pass = may_pass(error.code());
+    failure.no_memory = failure.try_again = error.code() == std::errc::not_enough_memory;
     return failure;
+  } catch (const std::bad_alloc&) {
+    return no_memory(row());
   } catch (const std::exception& error) {
     return Failure{fmt::format("the function threw: {}", error.what()),
                    {},

@@ -7,6 +7,7 @@
 
 #include "base/fault.h"
 #include "base/mutex.h"
+#include "base/report.h"
 #include "penstock/error.h"
 
 namespace penstock {
@@ -15,6 +16,8 @@ namespace {
 Mutex shared_mutex;
 std::weak_ptr<Pool> shared_pool PENSTOCK_GUARDED_BY(shared_mutex);
 unsigned shared_threads PENSTOCK_GUARDED_BY(shared_mutex) = 0;
+
+thread_local bool on_pool_thread = false;
 
 struct Member {
   std::shared_ptr<Work> work;
@@ -61,20 +64,48 @@ unsigned Pool::abandoned() {
   return abandoned_threads().load();
 }
 
-Pool::Pool(unsigned threads)
-    : threads_count_(std::max(1U, threads)), shared_(std::make_shared<Shared>()) {
-  for (unsigned slot = 0; slot < threads_count_; ++slot) start_thread(slot);
+bool Pool::on_own_thread() {
+  return on_pool_thread;
 }
 
-void Pool::start_thread(unsigned slot) {
-  // Under the lock, so that whoever abandons the thread finds it in its slot.
+std::size_t Pool::works() const {
   Lock lock(shared_->mutex);
-  if (shared_->threads.size() <= slot) shared_->threads.resize(slot + 1);
-  shared_->threads[slot] = std::make_unique<Thread>(
-      fmt::format("penstock-{}", slot), [shared = shared_, slot] { serve(shared, slot); });
+  return shared_->members.size();
+}
+
+Pool::Pool(unsigned threads)
+    : threads_count_(std::max(1U, threads)), shared_(std::make_shared<Shared>()) {
+  try {
+    start_missing_threads();
+  } catch (...) {
+    stop_threads();  // those that were started have nobody else to end them
+    throw;
+  }
+}
+
+void Pool::start_missing_threads() {
+  // Under the lock, so that whoever abandons a thread finds it in its slot.
+  Lock lock(shared_->mutex);
+  shared_->threads.resize(threads_count_);
+  for (unsigned slot = 0; slot < threads_count_; ++slot) {
+    std::unique_ptr<Thread>& thread = shared_->threads[slot];
+    if (thread) continue;
+    try {
+      thread = std::make_unique<Thread>(fmt::format("penstock-{}", slot),
+                                        [shared = shared_, slot] { serve(shared, slot); });
+    } catch (const std::exception& error) {
+      throw ResourceError(fmt::format("pool: thread {} of {} could not be started: {}", slot + 1,
+                                      threads_count_, error.what()),
+                          {}, "allow more threads (ulimit -u, or pids.max of the container)");
+    }
+  }
 }
 
 Pool::~Pool() {
+  stop_threads();
+}
+
+void Pool::stop_threads() {
   std::vector<std::unique_ptr<Thread>> threads;
   {
     Lock lock(shared_->mutex);
@@ -82,15 +113,35 @@ Pool::~Pool() {
     shared_->work_or_stop.notify_all();
     threads.swap(shared_->threads);
   }
-  for (const auto& thread : threads) thread->join();
+  for (const auto& thread : threads)
+    if (thread) thread->join();
 }
 
-void Pool::attach(std::shared_ptr<Work> work, unsigned threads_max) {
-  if (abandoned() >= kAbandonedMax)
-    throw ResourceError(
-        fmt::format("{} threads of this process are stuck in functions that do not return",
-                    abandoned()),
-        {}, "give those functions a time limit; new work is refused until they return");
+void Pool::wait_for_abandoned(const Patience& patience) const {
+  constexpr std::chrono::nanoseconds kLookAgain = std::chrono::milliseconds(20);
+  constexpr std::chrono::nanoseconds kReportAfter = std::chrono::seconds(1);
+  const auto began = std::chrono::steady_clock::now();
+  bool reported = false;
+  while (abandoned() >= abandoned_max()) {
+    if (patience.while_waiting) patience.while_waiting();
+    const auto waited = std::chrono::steady_clock::now() - began;
+    if (waited >= patience.wait_max)
+      throw ResourceError(
+          fmt::format("{} threads of this process are stuck in functions that do not return",
+                      abandoned()),
+          {}, "give those functions a time limit; new work is refused until they return");
+    if (waited >= kReportAfter && !std::exchange(reported, true))
+      report(
+          fmt::format("{} threads of earlier loops are still inside a function or a read; new "
+                      "work waits up to {:.0f} s for them to return",
+                      abandoned(), std::chrono::duration<double>(patience.wait_max).count()));
+    sleep_thread(std::min(kLookAgain, patience.wait_max));
+  }
+}
+
+void Pool::attach(std::shared_ptr<Work> work, unsigned threads_max, const Patience& patience) {
+  wait_for_abandoned(patience);
+  start_missing_threads();
   auto member = std::make_shared<Member>();
   member->work = std::move(work);
   member->threads_max = threads_max;
@@ -111,6 +162,9 @@ unsigned Pool::detach(const Work& work, std::chrono::nanoseconds patience) {
     // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): it leaves the list, not us
     const std::shared_ptr<Member> member = *found;
     members.erase(found);
+    // Those behind it have moved: a thread that is asking around may have missed one of them.
+    ++shared_->signals;
+    shared_->work_or_stop.notify_all();
     member->leaving = true;
     const auto until = std::chrono::steady_clock::now() + patience;
     while (!member->inside.empty()) {
@@ -121,10 +175,17 @@ unsigned Pool::detach(const Work& work, std::chrono::nanoseconds patience) {
     stuck = member->inside;
     if (stuck.empty()) member->work.reset();  // threads on their way out still hold the member
     member->abandoned = !stuck.empty();
-    for (const unsigned slot : stuck) shared_->threads[slot]->detach();
+    for (const unsigned slot : stuck) {
+      shared_->threads[slot]->detach();
+      shared_->threads[slot].reset();
+    }
     abandoned_threads() += static_cast<unsigned>(stuck.size());
   }
-  for (const unsigned slot : stuck) start_thread(slot);
+  try {
+    start_missing_threads();
+  } catch (const std::exception& error) {  // who leaves need not know: who comes next tries again
+    report(fmt::format("a thread that was abandoned could not be replaced: {}", error.what()));
+  }
   return static_cast<unsigned>(stuck.size());
 }
 
@@ -157,6 +218,7 @@ Pool::Shared::Served Pool::Shared::serve_once(unsigned slot, std::size_t& turn) 
 }
 
 void Pool::serve(const std::shared_ptr<Shared>& shared, unsigned slot) {
+  on_pool_thread = true;
   std::size_t turn = 0;
   while (true) {
     std::uint64_t seen = 0;

@@ -3,9 +3,12 @@
 // attached for a piece of work, in turn, and sleeps when nobody has any.
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/thread.h"
@@ -33,9 +36,18 @@ class Pool {
   /// For the next pool that `shared()` makes; 0 = by cores.
   static void set_shared_threads(unsigned threads);
 
-  /// At most `threads_max` threads are inside `work` at a time. Throws ResourceError when too many
-  /// threads of the process were abandoned.
-  void attach(std::shared_ptr<Work> work, unsigned threads_max);
+  /// What `attach` does where too many threads of the process were abandoned: it waits for them.
+  struct Patience {
+    std::chrono::nanoseconds wait_max = std::chrono::seconds(30);
+    std::function<void()> while_waiting = {};  // called now and then; what it throws ends the wait
+  };
+  /// At most `threads_max` threads are inside `work` at a time. Throws ResourceError when
+  /// `abandoned_max()` threads of the process or more have not come back within the patience: they
+  /// are stuck, and not just slow.
+  void attach(std::shared_ptr<Work> work, unsigned threads_max, const Patience& patience);
+  void attach(std::shared_ptr<Work> work, unsigned threads_max) {
+    attach(std::move(work), threads_max, Patience());
+  }
   /// Returns once no thread is inside `work` and none will be. A thread that is still inside after
   /// `patience` (in a user function that does not return) is abandoned: it keeps `work` alive, ends
   /// when it comes back, and a new thread takes its place. Returns how many were.
@@ -45,14 +57,27 @@ class Pool {
   void wake();
 
   [[nodiscard]] unsigned threads() const { return threads_count_; }
+  /// How many works are attached.
+  [[nodiscard]] std::size_t works() const;
+  /// True on a thread of any pool. Who waits there for work of a pool must do it himself: all other
+  /// threads may be waiting in the same way.
+  static bool on_own_thread();
   /// Threads of the process that were abandoned and have not come back.
   static unsigned abandoned();
-  static constexpr unsigned kAbandonedMax = 8;
+  /// Leaving one loop over slow samples may abandon every thread of the pool and every thread that
+  /// reads ahead, and that must not keep the next loop from starting.
+  [[nodiscard]] unsigned abandoned_max() const {
+    return kStuckMax + threads_count_ + kReadingThreadsMax;
+  }
+  static constexpr unsigned kReadingThreadsMax = 32;
 
  private:
   class Shared;
+  static constexpr unsigned kStuckMax = 8;
   static void serve(const std::shared_ptr<Shared>& shared, unsigned slot);
-  void start_thread(unsigned slot);
+  void start_missing_threads();
+  void stop_threads();
+  void wait_for_abandoned(const Patience& patience) const;
 
   const unsigned threads_count_;
   const std::shared_ptr<Shared> shared_;  // an abandoned thread may outlive the pool

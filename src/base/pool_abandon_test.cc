@@ -93,19 +93,69 @@ TEST(PoolAbandonTest, AnAbandonedThreadMayOutliveItsPool) {
   wait_until_all_are_back();
 }
 
-TEST(PoolAbandonTest, TooManyAbandonedThreadsRefuseNewWork) {
+/// Threads of one pool that are stuck in `gate`, as many as refuse new work.
+void fill_with_stuck(Pool& pool, const std::shared_ptr<Gate>& gate) {
+  while (Pool::abandoned() < pool.abandoned_max()) {
+    const auto stuck = stuck_in(gate);
+    pool.attach(stuck, pool.threads());
+    gate->wait_for(static_cast<int>(Pool::abandoned() + pool.threads()));
+    pool.detach(*stuck, std::chrono::nanoseconds(0));
+  }
+}
+
+TEST(PoolAbandonTest, TooManyStuckThreadsRefuseNewWork) {
   const auto gate = std::make_shared<Gate>();
-  Pool pool(Pool::kAbandonedMax);
-  const auto stuck = stuck_in(gate);
-  pool.attach(stuck, Pool::kAbandonedMax);
-  gate->wait_for(Pool::kAbandonedMax);
-  pool.detach(*stuck, std::chrono::nanoseconds(0));
-  EXPECT_THROW(pool.attach(stuck_in(gate), 1), ResourceError);
+  Pool pool(8);
+  fill_with_stuck(pool, gate);
+  EXPECT_THROW(pool.attach(stuck_in(gate), 1, {.wait_max = std::chrono::nanoseconds(0)}),
+               ResourceError);
   gate->open();
   wait_until_all_are_back();
   const auto idle = std::make_shared<Function>([] { return false; });
   pool.attach(idle, 1);
   pool.detach(*idle);
+}
+
+TEST(PoolAbandonTest, NewWorkWaitsForThreadsThatAreOnlySlow) {
+  const auto gate = std::make_shared<Gate>();
+  Pool pool(8);
+  fill_with_stuck(pool, gate);
+  int looked = 0;
+  const auto idle = std::make_shared<Function>([] { return false; });
+  pool.attach(idle, 1, {.wait_max = std::chrono::hours(1), .while_waiting = [&] {
+                          if (++looked == 2) gate->open();
+                        }});
+  EXPECT_GE(looked, 2) << "it waited, and went on when they came back";
+  pool.detach(*idle);
+  wait_until_all_are_back();
+}
+
+TEST(PoolAbandonTest, TheWaitForSlowThreadsEndsWithWhatItsCallbackThrows) {
+  struct Interrupted {};
+  const auto gate = std::make_shared<Gate>();
+  Pool pool(8);
+  fill_with_stuck(pool, gate);
+  EXPECT_THROW(pool.attach(stuck_in(gate), 1,
+                           {.wait_max = std::chrono::hours(1),
+                            .while_waiting = [] { throw Interrupted(); }}),
+               Interrupted);
+  EXPECT_EQ(pool.works(), 0U);
+  gate->open();
+  wait_until_all_are_back();
+}
+
+TEST(PoolAbandonTest, LeavingOneLoopWithEveryThreadStuckDoesNotRefuseTheNext) {
+  const auto gate = std::make_shared<Gate>();
+  Pool pool(16);
+  const auto stuck = stuck_in(gate);
+  pool.attach(stuck, 16);
+  gate->wait_for(16);
+  EXPECT_EQ(pool.detach(*stuck, std::chrono::nanoseconds(0)), 16U);
+  const auto idle = std::make_shared<Function>([] { return false; });
+  pool.attach(idle, 1, {.wait_max = std::chrono::nanoseconds(0)});
+  pool.detach(*idle);
+  gate->open();
+  wait_until_all_are_back();
 }
 
 }  // namespace

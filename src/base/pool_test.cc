@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "base/fault.h"
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "penstock/error.h"
 
 namespace penstock {
 namespace {
@@ -65,6 +68,11 @@ class Pieces {
   int todo_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   int open_ PENSTOCK_GUARDED_BY(mutex_) = 0;
 };
+
+std::size_t threads_of_process() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
+}
 
 class PoolTest : public testing::Test {
  protected:
@@ -228,6 +236,89 @@ TEST_F(PoolTest, TheSharedPoolIsOneAndEndsWithItsLastHolder) {
   EXPECT_EQ(Pool::shared()->threads(), 1U);
   Pool::set_shared_threads(0);
   EXPECT_EQ(Pool::shared()->threads(), usable_cores());
+}
+
+// One thread serves A, B and C in turn. B did a piece and has another; then the thread asks C, is
+// inside A while A leaves, and finds C where B would have been.
+TEST_F(PoolTest, AWorkIsAskedAlthoughAnotherLeavesWhileTheThreadAsksAround) {
+  Pool pool(1);
+  std::atomic<bool> go{false};
+  std::atomic<int> done{0};
+  std::atomic<bool> inside{false};
+  std::atomic<bool> leave{false};
+  const auto a = make_work([&] {
+    if (done != 1) return false;
+    inside = true;
+    leave.wait(false);
+    return false;
+  });
+  const auto b = make_work([&] {
+    if (!go || done == 2) return false;
+    ++done;
+    return true;
+  });
+  const auto c = make_work([] { return false; });
+  for (const auto& work : {a, b, c}) pool.attach(work, 1);
+  go = true;
+  pool.wake();
+  while (!inside) yield_thread();
+  Thread leaver("leaver", [&] { pool.detach(*a); });
+  while (pool.works() != 2) yield_thread();
+  leave = true;
+  leave.notify_all();
+  while (done != 2) yield_thread();
+  leaver.join();
+  pool.detach(*b);
+  pool.detach(*c);
+}
+
+TEST_F(PoolTest, APoolThatCannotStartAllItsThreadsEndsThoseThatItStarted) {
+  const std::size_t before = threads_of_process();
+  fault::arm("thread.start", 3);
+  EXPECT_THROW(Pool(4), ResourceError);
+  fault::disarm_all();
+  // A thread that was joined may be listed for a moment longer.
+  for (int i = 0; i < 100'000 && threads_of_process() != before; ++i) yield_thread();
+  EXPECT_EQ(threads_of_process(), before);
+}
+
+TEST_F(PoolTest, AThreadThatCouldNotBeReplacedIsStartedForTheNextWork) {
+  Pool pool(1);
+  std::atomic<bool> inside{false};
+  std::atomic<bool> leave{false};
+  const auto stuck = make_work([&] {
+    inside = true;
+    leave.wait(false);
+    return false;
+  });
+  pool.attach(stuck, 1);
+  while (!inside) yield_thread();
+  fault::arm("thread.start", 1);
+  EXPECT_EQ(pool.detach(*stuck, std::chrono::nanoseconds(0)), 1U);
+  fault::disarm_all();
+  Pieces pieces;
+  pieces.add(1);
+  const auto work = pieces.as_work();
+  pool.attach(work, 1);
+  pieces.wait_until_done();
+  pool.detach(*work);
+  leave = true;
+  leave.notify_all();
+  while (Pool::abandoned() > 0) yield_thread();
+}
+
+TEST_F(PoolTest, KnowsItsOwnThreads) {
+  Pool pool(1);
+  std::atomic<int> own{-1};
+  const auto work = make_work([&] {
+    own = Pool::on_own_thread() ? 1 : 0;
+    return false;
+  });
+  pool.attach(work, 1);
+  while (own < 0) yield_thread();
+  pool.detach(*work);
+  EXPECT_EQ(own, 1);
+  EXPECT_FALSE(Pool::on_own_thread());
 }
 
 TEST_F(PoolTest, APoolHasAtLeastOneThread) {

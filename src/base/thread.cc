@@ -4,11 +4,15 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "base/fault.h"
 
 namespace penstock {
 
@@ -19,6 +23,8 @@ class Thread::Impl {
 
 Thread::Thread(const std::string& name, std::function<void()> body)
     : impl_(std::make_unique<Impl>()) {
+  if (PENSTOCK_FAULT("thread.start"))
+    throw std::system_error(EAGAIN, std::generic_category(), "thread");
   impl_->thread = std::thread([name = name.substr(0, 15), body = std::move(body)] {
     pthread_setname_np(pthread_self(), name.c_str());
     body();
@@ -49,6 +55,10 @@ void Thread::detach() {
 std::atomic<unsigned>& abandoned_threads() {
   static std::atomic<unsigned> count{0};
   return count;
+}
+
+ThreadId this_thread_id() {
+  return static_cast<ThreadId>(pthread_self());
 }
 
 void yield_thread() {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,6 +30,11 @@ class Thread {
 /// Threads of the process that were left behind in calls that do not return, and have not come
 /// back. Whoever leaves one behind counts it; the thread itself takes it off.
 std::atomic<unsigned>& abandoned_threads();
+
+/// What tells a thread apart from others that are alive: its pthread_t, which is also what Python
+/// calls its ident.
+using ThreadId = std::uintptr_t;
+ThreadId this_thread_id();
 
 void yield_thread();
 void sleep_thread(std::chrono::nanoseconds duration);

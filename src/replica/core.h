@@ -24,7 +24,8 @@ struct StrategyCore {
         devices(std::move(replicas)),
         coordinator(options.coordinator != nullptr ? *options.coordinator : Coordinator::alone()),
         world(world_of(options)),
-        team(static_cast<std::uint32_t>(devices.size()), {options.clock, options.stall_after}),
+        team(static_cast<std::uint32_t>(devices.size()),
+             {options.clock, options.stall_after, options.while_waiting}),
         self(owner) {}
 
   /// "MirroredStrategy of 2 replicas"

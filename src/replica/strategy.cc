@@ -280,8 +280,9 @@ void Strategy::run_step(const Step& step, const std::function<void(Replica&, con
   std::vector<bool> takes_part;
   takes_part.reserve(step.shares_.size());
   for (const Batch& share : step.shares_) takes_part.push_back(share.rows() > 0);
-  run_members(takes_part, [&](Replica& replica) {
-    const Batch& share = step.shares_[replica.local_id()];
+  // By value: a replica that was abandoned still has its share.
+  run_members(takes_part, [shares = step.shares_, body](Replica& replica) {
+    const Batch& share = shares[replica.local_id()];
     replica.count_ = share.valid_count();
     body(replica, share);
   });
@@ -294,16 +295,16 @@ void Strategy::each(const std::function<void(Replica&)>& fn) {
 
 void Strategy::run_members(const std::vector<bool>& takes_part,
                            const std::function<void(Replica&)>& body) {
-  core_->team.run(takes_part, [&](std::uint32_t member) {
+  core_->team.run(takes_part, [core = core_, body](std::uint32_t member) {
     Replica replica;
-    replica.id_ = first_replica() + member;
+    replica.id_ = core->first_replica() + member;
     replica.local_id_ = member;
-    replica.replicas_ = core_->replicas();
-    replica.device_ = core_->devices[member];
-    replica.team_ = &core_->team;
-    replica.one_process_ = core_->world.size == 1;
+    replica.replicas_ = core->replicas();
+    replica.device_ = core->devices[member];
+    replica.team_ = &core->team;
+    replica.one_process_ = core->world.size == 1;
     const Running running(&replica);
-    const Scope scope = open_scope(core_);
+    const Scope scope = open_scope(core);
     body(replica);
   });
 }

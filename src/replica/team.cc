@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/report.h"
 
@@ -42,7 +43,10 @@ Team::Team(std::uint32_t size, const Options& options)
     : size_(size),
       clock_(options.clock != nullptr ? *options.clock : Clock::real()),
       stall_after_(options.stall_after),
+      while_waiting_(options.while_waiting),
       members_(size) {}
+
+thread_local const Team::Run* Team::run_here = nullptr;
 
 Team::~Team() {
   stop();
@@ -58,41 +62,52 @@ void Team::stop() {
 }
 
 void Team::start_threads() {
-  try {
-    for (auto member = static_cast<std::uint32_t>(threads_.size() + 1); member < size_; ++member)
-      threads_.emplace_back(fmt::format("replica {}", member),
-                            [this, member] { thread_body(member); });
-  } catch (const std::exception& error) {
-    throw ResourceError(fmt::format("run: no thread for replica {} of {}: {}", threads_.size() + 1,
-                                    size_, error.what()),
-                        {}, "use fewer devices, or allow more threads");
+  threads_.resize(size_ - 1);
+  for (std::uint32_t member = 1; member < size_; ++member) {
+    std::unique_ptr<Thread>& thread = threads_[member - 1];
+    if (thread) continue;
+    try {
+      thread = std::make_unique<Thread>(fmt::format("replica {}", member),
+                                        [this, member] { thread_body(member); });
+    } catch (const std::exception& error) {
+      throw ResourceError(
+          fmt::format("run: no thread for replica {} of {}: {}", member, size_, error.what()), {},
+          "use fewer devices, or allow more threads");
+    }
   }
 }
 
 void Team::thread_body(std::uint32_t member) {
   std::uint64_t seen = 0;
   while (true) {
-    const std::function<void(std::uint32_t)>* body = nullptr;
+    std::shared_ptr<Run> run;
     {
       Lock lock(mutex_);
-      while (!stopping_ && (run_ == seen || body_ == nullptr)) changed_.wait(mutex_);
+      while (!stopping_ && (runs_ == seen || !current_)) changed_.wait(mutex_);
       if (stopping_) return;
-      seen = run_;
+      seen = runs_;
       if (members_[member].doing == Doing::absent) continue;
-      body = body_;
+      run = current_;
     }
-    perform(member, *body);
+    // Abandoned: nothing is touched any more, the team may go with the run.
+    if (!perform(member, run)) return;
   }
 }
 
-void Team::perform(std::uint32_t member, const std::function<void(std::uint32_t)>& body) {
+bool Team::perform(std::uint32_t member, const std::shared_ptr<Run>& run) {
   std::exception_ptr failure;
+  const Run* const before = std::exchange(run_here, run.get());
   try {
-    body(member);
+    run->body(member);
   } catch (...) {
     failure = std::current_exception();
   }
+  run_here = before;
   Lock lock(mutex_);
+  if (run->abandoned) {
+    --abandoned_threads();
+    return false;
+  }
   members_[member].doing = Doing::returned;
   if (failure) {
     fail(member, std::move(failure));
@@ -101,6 +116,7 @@ void Team::perform(std::uint32_t member, const std::function<void(std::uint32_t)
   }
   --running_;
   changed_.notify_all();
+  return true;
 }
 
 /// The first failure is the cause, and everyone who waits is told; later ones are kept for the
@@ -159,6 +175,13 @@ void Team::complete(std::uint32_t member, const Combine& combine) {
 Tensor Team::meet(std::uint32_t member, const std::string& word, const detail::Part& part,
                   const Combine& combine) {
   Lock lock(mutex_);
+  const Run* const run = run_here;
+  const auto throw_if_abandoned = [&] {
+    if (run != nullptr && run->abandoned)
+      throw CancelledError(
+          fmt::format("{}: replica {} was cancelled: the step was interrupted", word, member));
+  };
+  throw_if_abandoned();
   if (first_) throw_cancelled(member, word);
   const std::uint64_t meeting = meeting_;
   Member& own = members_[member];
@@ -182,7 +205,17 @@ Tensor Team::meet(std::uint32_t member, const std::string& word, const detail::P
     fail(member, missing);
     std::rethrow_exception(missing);
   }
-  wait(word.c_str(), [&]() PENSTOCK_REQUIRES(mutex_) { return meeting_ != meeting || first_; });
+  try {
+    wait(word.c_str(), [&]() PENSTOCK_REQUIRES(mutex_) {
+      return meeting_ != meeting || first_ || (run != nullptr && run->abandoned);
+    });
+  } catch (...) {  // of `while_waiting`
+    throw_if_abandoned();
+    own.doing = Doing::computing;
+    if (current_) current_->interrupted = true;
+    throw;
+  }
+  throw_if_abandoned();
   // All must have come for a next meeting to end, so the outcome is still that of this one.
   if (meeting_ != meeting) return outcome_;
   own.doing = Doing::computing;
@@ -191,7 +224,20 @@ Tensor Team::meet(std::uint32_t member, const std::string& word, const detail::P
 
 bool Team::cancelled() const {
   Lock lock(mutex_);
-  return first_ != nullptr;
+  return first_ != nullptr || (run_here != nullptr && run_here->abandoned);
+}
+
+/// Lets whoever owns the thread look, without the lock.
+void Team::look_up() {
+  if (!while_waiting_) return;
+  mutex_.unlock();
+  try {
+    while_waiting_();
+  } catch (...) {
+    mutex_.lock();
+    throw;
+  }
+  mutex_.lock();
 }
 
 /// Waits until `done`, and says who is waited for when that takes long.
@@ -203,6 +249,7 @@ void Team::wait(const char* who, Done done) {
   Nanoseconds next = stall_after_;
   while (!done()) {
     changed_.wait_for(mutex_, std::min<std::chrono::nanoseconds>(kLook, stall_after_));
+    if (!done()) look_up();
     const Nanoseconds waited = clock_.now() - start;
     if (waited < next || done()) continue;
     next *= 2;
@@ -227,8 +274,46 @@ std::string Team::further_text() const {
                      fmt::join(lines, "\n  "));
 }
 
-void Team::run(const std::vector<bool>& takes_part,
-               const std::function<void(std::uint32_t)>& body) {
+/// Waits until every member has returned. After an interruption the others have half a second.
+void Team::await_others(Run& run) {
+  try {
+    wait("run",
+         [&]() PENSTOCK_REQUIRES(mutex_) { return running_ == 0 || (first_ && run.interrupted); });
+  } catch (...) {
+    run.interrupted = true;
+    if (!first_) fail(0, std::current_exception());
+  }
+  constexpr auto kPatience = std::chrono::milliseconds(500);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (running_ > 0) {
+    const auto left = until - std::chrono::steady_clock::now();
+    if (left.count() <= 0) return abandon(run);
+    changed_.wait_for(mutex_, left);
+  }
+}
+
+void Team::abandon(Run& run) {
+  run.abandoned = true;
+  std::vector<std::uint32_t> stuck;
+  for (std::uint32_t member = 1; member < size_; ++member) {
+    const Doing doing = members_[member].doing;
+    if (doing != Doing::computing && doing != Doing::waiting) continue;
+    stuck.push_back(member);
+    threads_[member - 1]->detach();
+    threads_[member - 1].reset();
+    ++abandoned_threads();
+  }
+  running_ = 0;
+  changed_.notify_all();
+  const std::string text = fmt::format(
+      "run: interrupted; {} did not return within 0.5 s and was abandoned", replicas_text(stuck));
+  mutex_.unlock();  // the sink is a user's function
+  report(text);
+  mutex_.lock();
+}
+
+void Team::run(const std::vector<bool>& takes_part, std::function<void(std::uint32_t)> body) {
+  const auto run = std::make_shared<Run>(std::move(body));
   {
     Lock lock(mutex_);
     if (busy_)
@@ -251,19 +336,19 @@ void Team::run(const std::vector<bool>& takes_part,
       members_[member].doing = takes_part[member] ? Doing::computing : Doing::absent;
       if (takes_part[member]) ++running_;
     }
-    body_ = &body;
-    ++run_;
+    current_ = run;
+    ++runs_;
     changed_.notify_all();
   }
-  if (takes_part[0]) perform(0, body);
+  if (takes_part[0]) perform(0, run);
   {
     Lock lock(mutex_);
-    wait("run", [this]() PENSTOCK_REQUIRES(mutex_) { return running_ == 0; });
+    await_others(*run);
     further = further_text();
     cause = std::exchange(first_, nullptr);
     for (Member& member : members_) member = Member{};
     outcome_ = Tensor();
-    body_ = nullptr;
+    current_ = nullptr;
     busy_ = false;
   }
   if (!further.empty()) report(further);

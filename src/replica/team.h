@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@ class Team {
   struct Options {
     Clock* clock = nullptr;
     std::chrono::milliseconds stall_after = std::chrono::seconds(30);
+    std::function<void()> while_waiting = {};  // called now and then by members that wait
   };
   Team(std::uint32_t size, const Options& options);
   /// Joins; call it while nobody is in `run`.
@@ -31,8 +33,10 @@ class Team {
 
   /// Calls `body(member)` for every member with `takes_part`, each in its own thread, member 0 in
   /// the caller's. Rethrows the first failure by time; what else failed goes to a report. Throws
-  /// ConfigError when a run is under way.
-  void run(const std::vector<bool>& takes_part, const std::function<void(std::uint32_t)>& body);
+  /// ConfigError when a run is under way. What `while_waiting` throws in the caller's thread ends
+  /// the run: a member that has not returned half a second later is abandoned with `body`, which
+  /// must own all that it touches, this team included.
+  void run(const std::vector<bool>& takes_part, std::function<void(std::uint32_t)> body);
 
   using Combine = std::function<Tensor(std::span<const detail::Part>)>;
   /// Inside a body: waits for all who take part, and returns what `combine` makes of all parts in
@@ -54,9 +58,21 @@ class Team {
     std::exception_ptr further;  // what it threw after the first cause
   };
 
+  /// One call of `run`; lives as long as the last thread that is inside.
+  struct Run {
+    explicit Run(std::function<void(std::uint32_t)> function) : body(std::move(function)) {}
+    const std::function<void(std::uint32_t)> body;
+    bool interrupted = false;  // by `while_waiting`; both guarded by the team's mutex
+    bool abandoned = false;    // who is still inside has no part in the team any more
+  };
+  static thread_local const Run* run_here;  // that the calling thread is inside
+
   void start_threads();
   void thread_body(std::uint32_t member);
-  void perform(std::uint32_t member, const std::function<void(std::uint32_t)>& body);
+  /// False when the run was abandoned meanwhile.
+  bool perform(std::uint32_t member, const std::shared_ptr<Run>& run);
+  void await_others(Run& run) PENSTOCK_REQUIRES(mutex_);
+  void abandon(Run& run) PENSTOCK_REQUIRES(mutex_);
   void fail(std::uint32_t member, std::exception_ptr cause) PENSTOCK_REQUIRES(mutex_);
   [[nodiscard]] std::exception_ptr absence() const PENSTOCK_REQUIRES(mutex_);
   void complete(std::uint32_t member, const Combine& combine) PENSTOCK_REQUIRES(mutex_);
@@ -65,18 +81,20 @@ class Team {
   [[nodiscard]] std::vector<std::uint32_t> members(Doing doing) const PENSTOCK_REQUIRES(mutex_);
   template <typename Done>
   void wait(const char* who, Done done) PENSTOCK_REQUIRES(mutex_);
+  void look_up() PENSTOCK_REQUIRES(mutex_);
   [[nodiscard]] std::string further_text() const PENSTOCK_REQUIRES(mutex_);
 
   const std::uint32_t size_;
   Clock& clock_;
   const std::chrono::nanoseconds stall_after_;
+  const std::function<void()> while_waiting_;
 
   mutable Mutex mutex_;
   Condition changed_;
   bool stopping_ PENSTOCK_GUARDED_BY(mutex_) = false;
   bool busy_ PENSTOCK_GUARDED_BY(mutex_) = false;
-  std::uint64_t run_ PENSTOCK_GUARDED_BY(mutex_) = 0;
-  const std::function<void(std::uint32_t)>* body_ PENSTOCK_GUARDED_BY(mutex_) = nullptr;
+  std::uint64_t runs_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<Run> current_ PENSTOCK_GUARDED_BY(mutex_);
   std::vector<Member> members_ PENSTOCK_GUARDED_BY(mutex_);
   std::uint32_t running_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   std::uint64_t meeting_ PENSTOCK_GUARDED_BY(mutex_) = 0;  // completed so far
@@ -84,7 +102,7 @@ class Team {
   std::exception_ptr first_ PENSTOCK_GUARDED_BY(mutex_);
   std::uint32_t first_member_ PENSTOCK_GUARDED_BY(mutex_) = 0;
 
-  std::vector<Thread> threads_;  // touched by run's caller and stop only
+  std::vector<std::unique_ptr<Thread>> threads_;  // touched by run's caller and stop only
 };
 
 }  // namespace penstock

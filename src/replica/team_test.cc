@@ -268,5 +268,95 @@ TEST(TeamTest, ATeamThatNeverRanEndsQuietly) {
   const Team team(8, {});
 }
 
+struct Interrupted {};
+
+/// A member that does not return until it is let go.
+struct Gate {
+  std::atomic<bool> inside{false};
+  std::atomic<bool> open{false};
+  void pass() {
+    inside = true;
+    open.wait(false);
+  }
+  void release() {
+    open = true;
+    open.notify_all();
+  }
+};
+
+TEST(TeamTest, AnInterruptEndsTheWaitForAMemberThatDoesNotReturn) {
+  Reports reports;
+  const auto gate = std::make_shared<Gate>();
+  const auto team = std::make_shared<Team>(3, Team::Options{.while_waiting = [gate] {
+                                             if (gate->inside && !gate->open) throw Interrupted();
+                                           }});
+  const unsigned before = abandoned_threads();
+  std::atomic<int> returned{0};
+  EXPECT_THROW(team->run({true, true, true},
+                         [team, gate, &returned](std::uint32_t member) {
+                           if (member == 2) return gate->pass();
+                           ++returned;
+                         }),
+               Interrupted);
+  EXPECT_EQ(abandoned_threads(), before + 1);
+  EXPECT_THAT(reports.text(), HasSubstr("replica 2 did not return"));
+  // The team is whole again: another thread has the place of the one that is stuck.
+  std::vector<int> calls(3);
+  gate->release();
+  team->run({true, true, true}, [&](std::uint32_t member) {
+    ++calls[member];
+    EXPECT_EQ(team->meet(member, "sum", one(), summed).item<double>(), 3);
+  });
+  EXPECT_THAT(calls, ElementsAre(1, 1, 1));
+  while (abandoned_threads() > before) yield_thread();
+}
+
+TEST(TeamTest, AnInterruptEndsAMeetingAndTheOthersAreCancelled) {
+  const Reports reports;
+  std::atomic<bool> waits{false};
+  std::atomic<bool> interrupt{false};
+  thread_local bool caller = false;
+  caller = true;
+  Team team(2, {.while_waiting = [&] {
+              waits = true;
+              if (caller && !interrupt.exchange(true)) throw Interrupted();
+            }});
+  std::atomic<bool> cancelled{false};
+  EXPECT_THROW(team.run({true, true},
+                        [&](std::uint32_t member) {
+                          if (member == 0) {
+                            team.meet(0, "barrier", {}, summed);
+                            return;
+                          }
+                          while (!team.cancelled()) yield_thread();
+                          cancelled = true;
+                        }),
+               Interrupted);
+  EXPECT_TRUE(waits);
+  EXPECT_TRUE(cancelled);
+}
+
+TEST(TeamTest, AMemberThatWasAbandonedTakesNoPartInLaterMeetings) {
+  const Reports reports;
+  const auto gate = std::make_shared<Gate>();
+  const auto told = std::make_shared<std::atomic<bool>>(false);
+  const auto team = std::make_shared<Team>(2, Team::Options{.while_waiting = [gate] {
+                                             if (gate->inside && !gate->open) throw Interrupted();
+                                           }});
+  const unsigned before = abandoned_threads();
+  EXPECT_THROW(team->run({true, true},
+                         [team, gate, told](std::uint32_t member) {
+                           if (member == 0) return;
+                           gate->pass();
+                           EXPECT_TRUE(team->cancelled());
+                           EXPECT_THROW(team->meet(1, "late", one(), summed), CancelledError);
+                           *told = true;
+                         }),
+               Interrupted);
+  gate->release();
+  while (abandoned_threads() > before) yield_thread();
+  EXPECT_TRUE(*told);
+}
+
 }  // namespace
 }  // namespace penstock

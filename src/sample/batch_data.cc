@@ -66,11 +66,16 @@ void BatchData::begin(const ShareFacts& facts) {
   facts_ = facts;
   weigh();
   view_.rows = facts.rows;
-  varying_.clear();
-  varying_bytes_ = 0;
+  drop_varying();
   tensors_.resize(layout_->varying.size() * facts.rows);
   for (std::size_t i = 0; i < layout_->varying.size(); ++i)
     columns_[layout_->varying[i]].tensors = tensors_.data() + i * facts.rows;
+}
+
+void BatchData::drop_varying() {
+  varying_.clear();
+  varying_bytes_ = 0;
+  tensors_.clear();
 }
 
 void BatchData::weigh() {
@@ -167,7 +172,7 @@ std::shared_ptr<BatchData> BatchRing::acquire(const std::shared_ptr<const BatchL
       if (&spare_[i]->layout() != layout.get() || !spare_[i]->fence_passed()) continue;
       batch = std::move(spare_[i]);
       spare_.erase(spare_.begin() + static_cast<std::ptrdiff_t>(i));
-      spare_bytes_ -= layout->bytes;
+      spare_bytes_ -= batch->bytes();
     }
   }
   if (!batch) batch = std::make_unique<BatchData>(layout, Slab(allocator_, layout->bytes));
@@ -178,9 +183,10 @@ std::shared_ptr<BatchData> BatchRing::acquire(const std::shared_ptr<const BatchL
 }
 
 void BatchRing::release(std::unique_ptr<BatchData> batch) {
-  const std::size_t bytes = batch->layout().bytes;
   // What a device still reads must stay, even when there are enough.
   const bool busy = !batch->fence_passed();
+  if (!busy) batch->drop_varying();
+  const std::size_t bytes = batch->bytes();
   Lock lock(mutex_);
   if (!busy && spare_bytes_ + bytes > spare_bytes_max_) return;
   spare_bytes_ += bytes;

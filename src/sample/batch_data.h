@@ -82,6 +82,8 @@ class BatchData {
   [[nodiscard]] std::byte* at(std::size_t offset) const { return slab_.data() + offset; }
   [[nodiscard]] Ragged ragged(std::size_t field) const;
   [[nodiscard]] std::size_t bytes() const { return slab_.bytes() + varying_bytes_; }
+  /// Lets go of the packed values of varying fields, which nobody will read again.
+  void drop_varying();
   void set_fence(Fence fence) const;
   /// True when nothing reads the slab any more.
   [[nodiscard]] bool fence_passed() const;

@@ -258,6 +258,34 @@ TEST(BatchRingTest, NothingOfTheBatchBeforeIsLeftInAReusedOne) {
   EXPECT_EQ(batch->bytes(), layout->bytes + 5 + 2 * sizeof(std::uint64_t));
 }
 
+TEST(BatchRingTest, ASpareBatchHoldsNoTexts) {
+  const auto layout = std::make_shared<BatchLayout>(ElementSpec::single(Dtype::bytes), 1);
+  const auto ring = ring_of(SIZE_MAX);
+  auto batch = ring->acquire(layout, {.rows = 1, .step_rows = 1});
+  ASSERT_FALSE(write_row(batch->rows(), 0, Tensor::bytes(std::string(1000, 'x'))));
+  batch->gather();
+  EXPECT_GT(batch->bytes(), layout->bytes + 1000);
+  const BatchData* const spare = batch.get();
+  batch.reset();
+  EXPECT_EQ(spare->bytes(), layout->bytes);
+  EXPECT_EQ(ring->spare_bytes(), layout->bytes);
+}
+
+TEST(BatchRingTest, ASpareBatchThatADeviceStillReadsIsCountedWithItsTexts) {
+  const auto layout = std::make_shared<BatchLayout>(ElementSpec::single(Dtype::bytes), 1);
+  const auto ring = ring_of(SIZE_MAX);
+  std::atomic<bool> passed = false;
+  auto batch = ring->acquire(layout, {.rows = 1, .step_rows = 1});
+  ASSERT_FALSE(write_row(batch->rows(), 0, Tensor::bytes(std::string(1000, 'x'))));
+  batch->gather();
+  batch->set_fence([&] { return passed.load(); });
+  batch.reset();
+  EXPECT_GT(ring->spare_bytes(), layout->bytes + 1000);
+  passed = true;
+  batch = ring->acquire(layout, {.rows = 1, .step_rows = 1});
+  EXPECT_EQ(ring->spare_bytes(), 0U);
+}
+
 TEST(BatchRingTest, AFenceHoldsBackReuseUntilItPasses) {
   const auto layout = layout_of(4);
   const auto ring = ring_of(SIZE_MAX);
