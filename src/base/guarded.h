@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <exception>
+#include <new>
 #include <system_error>
 
 #include "base/result.h"
@@ -30,6 +31,15 @@ inline bool may_pass(const std::error_code& code) {
   }
 }
 
+/// An exception that ends the run whatever the policy on failures, such as Python's SystemExit.
+class MustRaise {
+ public:
+  MustRaise() = default;
+  MustRaise(const MustRaise&) = default;
+  MustRaise& operator=(const MustRaise&) = default;
+  virtual ~MustRaise() = default;
+};
+
 /// Calls `body`; what it throws is a Failure of row `row()`.
 template <typename Body, typename Row>
 Result<void> guarded(Body body, Row row) {
@@ -45,11 +55,14 @@ Result<void> guarded(Body body, Row row) {
     failure.may_pass = may_pass(error.code());
     return failure;
   } catch (const std::exception& error) {
-    return Failure{fmt::format("the function threw: {}", error.what()),
-                   {},
-                   {},
-                   std::current_exception(),
-                   row()};
+    Failure failure{fmt::format("the function threw: {}", error.what()),
+                    {},
+                    {},
+                    std::current_exception(),
+                    row()};
+    failure.may_pass = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+    failure.must_raise = dynamic_cast<const MustRaise*>(&error) != nullptr;
+    return failure;
   } catch (...) {
     return Failure{"the function threw", {}, {}, std::current_exception(), row()};
   }
