@@ -16,7 +16,8 @@ Plan = _native.Plan
 
 
 class Ledger:
-    """The samples that were left out: dicts of epoch, step, source, number, op and reason."""
+    """The samples that were left out: dicts of epoch, step, source, number, op, reason and,
+    for a sample that is in one, file."""
 
     def __init__(self, native: Any) -> None:
         self._entries: list[dict[str, Any]] = native.ledger_entries()
@@ -41,7 +42,7 @@ def loader_options(*, world: int | None = None, rank: int | None = None, tail: s
                    on_error: str = "raise", ledger_file: str = "",
                    skip_limit: int | None = None, stall_after: float = 30.0,
                    stall_is_error: bool = False, empty: str | None = None,
-                   debug: bool = False) -> dict[str, Any]:
+                   debug: bool = False, found: str = "") -> dict[str, Any]:
     if on_error not in ("raise", "skip"):
         raise ConfigError(f"on_error: there is no policy {on_error!r}",
                           remedy='use "raise" or "skip"')
@@ -52,10 +53,12 @@ def loader_options(*, world: int | None = None, rank: int | None = None, tail: s
             "lookahead_bytes": lookahead_bytes, "skip": on_error == "skip",
             "ledger_file": str(ledger_file), "skip_limit": skip_limit,
             "stall_after_ms": round(stall_after * 1000), "stall_is_error": stall_is_error,
-            "empty": empty, "debug": debug}
+            "empty": empty, "debug": debug, "found": found}
 
 
 def check_world(world: int | None, rank: int | None) -> None:
+    if world == 1 and rank is None:
+        return
     if (world is None) != (rank is None):
         given, missing = ("world", "rank") if rank is None else ("rank", "world")
         raise ConfigError(f"Loader: {given}= without {missing}=",
@@ -90,14 +93,21 @@ class Loader:
         torch's process group where there is one, or the environment (torchrun, TF_CONFIG, srun,
         Open MPI, Kubernetes), else one process.
 
+        world=1 reads all samples in this process whatever the launcher says, for example to
+        validate on rank 0 only. Without it every rank must loop over its own Loader: each serves
+        its share, and a line on rank 0 says so.
+
         `threads`: at most so many of the pool's, 0 works in the calling thread, as `debug=True`
         does. `on_error`: "raise", or "skip" samples that cannot be made, see `ledger`. A wait of
         `stall_after` seconds is reported with who holds it up. A process that gets no rows in some
         step is refused where world and rank were not named, unless `empty="deliver"`.
         """
         check_world(world, rank)
+        rank = 0 if world == 1 else rank
+        found = ""
         if world is None and (group := process_group()):
             world, rank = group
+            found = "torch.distributed"
             empty = empty or "refuse"  # a loop around collectives cannot leave out a step
         if empty not in (None, "deliver", "refuse"):
             raise ConfigError(f"empty: there is no policy {empty!r}",
@@ -105,7 +115,8 @@ class Loader:
         self._native = _native.Loader(_native_of("Loader", dataset), loader_options(
             world=world, rank=rank, tail=tail, threads=threads, lookahead_bytes=lookahead_bytes,
             on_error=on_error, ledger_file=ledger_file, skip_limit=skip_limit,
-            stall_after=stall_after, stall_is_error=stall_is_error, empty=empty, debug=debug))
+            stall_after=stall_after, stall_is_error=stall_is_error, empty=empty, debug=debug,
+            found=found))
         self.dataset = dataset
 
     @property
@@ -128,7 +139,9 @@ class Loader:
         return self._native.epoch()
 
     def set_epoch(self, epoch: int) -> None:
-        """The next `for` is this epoch."""
+        """The next `for` is this epoch, from its first step. Right after `load_state_dict`, the
+        epoch of that state keeps the position in it: training loops call this at the top of every
+        epoch. A `for` that is under way stays where it is."""
         if epoch < 0:
             raise ConfigError(f"set_epoch: epochs count from 0, got {epoch}")
         self._native.set_epoch(epoch)
@@ -158,6 +171,12 @@ class Loader:
     def stop(self) -> None:
         """Lets the threads go; the next `for` starts them again."""
         self._native.stop()
+
+    def close(self) -> None:
+        """Ends every `for` over it, the threads and the worker processes, and lets go of the
+        dataset. The loader cannot be used afterwards."""
+        self._native.close()
+        vars(self).pop("dataset", None)
 
     def __enter__(self) -> Loader:
         return self
