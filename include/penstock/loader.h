@@ -36,29 +36,28 @@ struct LedgerEntry {
   std::string file = {};  // the sample is in, if it is in one
 };
 
-/// The samples a loader left out: what, where and why. Called by the thread that consumes.
+/// The samples a loader left out: what, where and why. Thread-safe.
 class Ledger {
  public:
   /// With a `file` every entry is appended to it as one line of JSON. More than `limit` entries in
   /// an epoch end the run.
-  Ledger(std::string file, std::uint64_t limit) : file_(std::move(file)), limit_(limit) {}
+  Ledger(std::string file, std::uint64_t limit);
+  ~Ledger();
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
 
   /// Throws SampleError naming the first ten of the epoch, and the file, beyond the limit.
   void add(const std::vector<LedgerEntry>& entries);
   /// The latest 1,000 entries.
-  [[nodiscard]] const std::vector<LedgerEntry>& entries() const { return entries_; }
-  [[nodiscard]] std::uint64_t count() const { return count_; }
+  [[nodiscard]] std::vector<LedgerEntry> entries() const;
+  [[nodiscard]] std::uint64_t count() const;
   /// A table for people.
   [[nodiscard]] std::string text() const;
 
  private:
+  class Entries;
   std::string file_;
-  std::uint64_t limit_;
-  std::uint64_t count_ = 0;
-  std::uint64_t epoch_ = 0;
-  std::uint64_t epoch_count_ = 0;
-  std::vector<std::string> epoch_first_;
-  std::vector<LedgerEntry> entries_;
+  std::unique_ptr<Entries> entries_;
 };
 
 /// What becomes of a share that has no sample in some step.
@@ -72,6 +71,8 @@ struct LoaderOptions {
   /// Which part of each step is served here. By default this process's, one share for each process
   /// that its launcher started: torchrun, TF_CONFIG, srun, Open MPI or a Kubernetes Job.
   std::optional<Shares> shares = {};
+  /// Who said so, where the program took `shares` from a launcher or a process group.
+  std::string shares_from = {};
   std::optional<Tail> tail = {};    // where batch() named none
   std::optional<Empty> empty = {};  // default: refuse where a launcher set the shares, else deliver
   std::optional<unsigned> threads = {};               // at most so many of the pool's; 0 = inline
@@ -90,7 +91,8 @@ struct LoaderOptions {
   Io* io = nullptr;                           // for tests; outlives every read that hangs in it
 };
 
-/// One walk through the epochs, with a cursor of its own. Call from one thread; `stop` from any.
+/// One walk through the epochs, with a cursor of its own. Call from one thread; `stop`, `epoch`,
+/// `ledger`, `decisions` and `trace_run` from any.
 class Iterator {
  public:
   Iterator(Iterator&&) noexcept;
@@ -109,7 +111,8 @@ class Iterator {
   [[nodiscard]] bool at_end() const;
 
   [[nodiscard]] std::uint64_t epoch() const;
-  /// Goes to the start of an epoch.
+  /// Goes to the start of an epoch. Right after `restore`, the epoch of that state keeps the
+  /// position in it: training loops call this at the top of every epoch.
   void set_epoch(std::uint64_t epoch);
   [[nodiscard]] State state() const;
   /// Throws StateError when the state is of another dataset.
@@ -154,6 +157,7 @@ class Loader {
   std::optional<std::vector<Batch>> next_step();
   [[nodiscard]] bool at_end() const;
   [[nodiscard]] std::uint64_t epoch() const;
+  /// As `Iterator::set_epoch`.
   void set_epoch(std::uint64_t epoch);
   [[nodiscard]] State state() const;
   void restore(const State& state);

@@ -286,7 +286,8 @@ class Feed {
   /// Steps of an epoch; throws ConfigError when only running shows it.
   [[nodiscard]] std::uint64_t size() const;
   [[nodiscard]] std::uint64_t epoch() const;
-  /// Goes to the start of an epoch. Throws ConfigError where epochs are steps of a longer pass.
+  /// Goes to the start of an epoch. Right after `restore`, the epoch of that state keeps the
+  /// position in it. Throws ConfigError where epochs are steps of a longer pass.
   void set_epoch(std::uint64_t epoch);
   [[nodiscard]] State state() const;
   /// Throws StateError when the state is of another dataset.

@@ -110,7 +110,7 @@ class CollateOp final : public Op, public HasTeam {
     auto done = guarded(
         [&] {
           const std::vector<Sample> samples = samples_of(in);
-          made = with_interpreter([&] { return sample_of(call_samples(fn_.get(), samples)); });
+          made = with_interpreter([&] { return sample_made(call_samples(fn_.get(), samples)); });
         },
         [] { return std::size_t{0}; });
     if (done) done = put(made, out);

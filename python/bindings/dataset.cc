@@ -42,7 +42,7 @@ Dataset from_index(std::uint64_t size, nb::handle fn, const std::string& name, n
   return Dataset::from_index(size,
                              [call = hold(fn)](std::uint64_t index) {
                                return with_interpreter([&] {
-                                 return sample_of(call_user(call.get(), nb::make_tuple(index)));
+                                 return sample_made(call_user(call.get(), nb::make_tuple(index)));
                                });
                              },
                              {name, optional_spec(spec)});
@@ -68,7 +68,7 @@ Dataset map_samples(const Dataset& self, nb::handle fn, const MapArguments& argu
   const MapOptions options{arguments.name, arguments.seed, optional_spec(spec), row_wise};
   SampleFn function{call.random(), [call](const Sample& in, Rng& rng) {
                       return call(in, call.random() ? &rng : nullptr,
-                                  [](const nb::object& value) { return sample_of(value); });
+                                  [](const nb::object& value) { return sample_made(value); });
                     }};
   auto op = make_sample_op(std::move(function), options);
   if (workers != nullptr) op = worker_sample_op(std::move(op), std::make_shared<Team>(*workers));

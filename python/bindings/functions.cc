@@ -220,7 +220,7 @@ class VectorOp final : public Op {
       const ShortTurn::Measured measured(cost_);
       const nb::object result = call_rows(fn_.get(), rows);
       if (write_plain(result, out)) return;
-      Sample made = sample_of(result);
+      Sample made = sample_made(result);
       std::size_t bytes = 0;
       for (const Tensor& leaf : made.leaves()) bytes += leaf.raw().size();
       if (bytes <= kSmall) {
@@ -245,7 +245,7 @@ class VectorOp final : public Op {
   }
 
   [[nodiscard]] Sample call(const Sample& rows) const {
-    return with_interpreter([&] { return sample_of(call_rows(fn_.get(), rows)); });
+    return with_interpreter([&] { return sample_made(call_rows(fn_.get(), rows)); });
   }
 
   static constexpr std::size_t kSmall = 64 << 10;

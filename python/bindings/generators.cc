@@ -27,7 +27,7 @@ std::optional<Sample> PulledIterator::operator()() {
     const nb::object end = nb::borrow(kept().end);
     const nb::object item = call_user(kept().next, nb::make_tuple(iterator, end));
     if (item.is(end)) return std::nullopt;
-    return sample_of(item);
+    return sample_made(item);
   });
 }
 

@@ -1,9 +1,12 @@
 #include "interpreter.h"
 
 #include <fmt/format.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <set>
@@ -197,6 +200,50 @@ bool interpreter_ends() {
   return ending.load() || !Py_IsInitialized();
 }
 
+namespace {
+
+bool is_a(nb::handle value, PyObject* type) {
+  return PyErr_GivenExceptionMatches(value.ptr(), type) != 0;
+}
+
+/// An attribute of an exception, which may be None; None also where there is none.
+nb::object attribute(nb::handle value, const char* name) {
+  PyObject* const found = PyObject_GetAttrString(value.ptr(), name);
+  if (found == nullptr) PyErr_Clear();
+  return found == nullptr ? nb::none() : nb::steal(found);
+}
+
+/// The number that stands for an exception in the engine, by which it knows those that may pass;
+/// 0 where there is none. Many exceptions of the network have no errno: they are told by their
+/// type, or by what led to them.
+int error_number(nb::handle value, int depth = 0) {
+  constexpr int kDepthMax = 8;
+  if (is_a(value, PyExc_MemoryError)) return EAGAIN;
+  if (!is_a(value, PyExc_OSError) || depth > kDepthMax) return 0;
+  if (is_a(value, PyExc_TimeoutError)) return ETIMEDOUT;
+  if (is_a(value, PyExc_ConnectionError)) return ECONNRESET;
+  if (const nb::object number = attribute(value, "errno"); nb::isinstance<nb::int_>(number)) {
+    // Of the machine or the network (the last one: of names on it), not of the data.
+    constexpr std::array kPassing{ENOMEM, ENETDOWN, ENETRESET, EMFILE, ENFILE, EAI_AGAIN};
+    const int found = nb::cast<int>(number);
+    return std::ranges::find(kPassing, found) != kPassing.end() ? EAGAIN : found;
+  }
+  // urllib's HTTPError
+  if (const nb::object code = attribute(value, "code"); nb::isinstance<nb::int_>(code)) {
+    constexpr std::array kBusy{408, 425, 429, 500, 502, 503, 504};
+    const int status = nb::cast<int>(code);
+    return std::ranges::find(kBusy, status) != kBusy.end() ? EAGAIN : 0;
+  }
+  for (const char* name : {"reason", "__cause__", "__context__"}) {
+    const nb::object inner = attribute(value, name);
+    if (PyExceptionInstance_Check(inner.ptr()))
+      if (const int found = error_number(inner, depth + 1); found != 0) return found;
+  }
+  return 0;
+}
+
+}  // namespace
+
 void throw_raised(nb::python_error error) {
   nb::object value = nb::borrow(error.value());
   if (error.matches(PyExc_KeyboardInterrupt)) {
@@ -211,11 +258,9 @@ void throw_raised(nb::python_error error) {
     PyException_SetCause(wrapped.ptr(), value.inc_ref().ptr());
     throw UserError("RuntimeError: the function raised StopIteration", hold(wrapped));
   }
-  if (error.matches(PyExc_OSError)) {
-    const nb::object number = value.attr("errno");
-    if (nb::isinstance<nb::int_>(number))
-      throw UserOsError(nb::cast<int>(number), text, hold(value));
-  }
+  if (!error.matches(PyExc_Exception)) throw UserExit(text, hold(value));
+  if (const int number = error_number(value); number != 0)
+    throw UserOsError(number, text, hold(value));
   throw UserError(text, hold(value));
 }
 
@@ -251,7 +296,25 @@ void look_for_signals() {
   });
 }
 
+namespace {
+
+thread_local int user_functions = 0;  // that this thread is in
+
+struct InUserFunction {
+  InUserFunction() { ++user_functions; }
+  ~InUserFunction() { --user_functions; }
+  InUserFunction(const InUserFunction&) = delete;
+  InUserFunction& operator=(const InUserFunction&) = delete;
+};
+
+}  // namespace
+
+bool in_user_function() {
+  return user_functions > 0;
+}
+
 nb::object call_user(nb::handle call, nb::handle arguments, nb::handle keywords) {
+  const InUserFunction here;
   try {
     PyObject* const made = PyObject_Call(call.ptr(), arguments.ptr(), keywords.ptr());
     if (made == nullptr) throw nb::python_error();
@@ -290,6 +353,9 @@ void check_may_run() {
 }
 
 void bind_interpreter(nb::module_& module) {
+  module.def(
+      "error_number", [](nb::handle error) { return error_number(error); },
+      "The errno that stands for an exception; 0 where none does.");
   pthread_atfork(nullptr, nullptr, in_child);
   module.def(
       "end_interpreter",

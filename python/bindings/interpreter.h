@@ -17,6 +17,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/guarded.h"
 #include "penstock/error.h"
 
 namespace penstock::python {
@@ -85,7 +86,14 @@ class UserOsError final : public std::system_error, public Raised {
       : std::system_error(number, std::generic_category(), text), Raised{std::move(raised)} {}
 };
 
-/// Throws the error that Python has set as one of the two above.
+/// The same for what is no Exception: SystemExit, KeyboardInterrupt, GeneratorExit.
+class UserExit final : public std::runtime_error, public Raised, public MustRaise {
+ public:
+  UserExit(const std::string& text, Held raised)
+      : std::runtime_error(text), Raised{std::move(raised)} {}
+};
+
+/// Throws the error that Python has set as one of those above.
 [[noreturn]] void throw_raised(nb::python_error error);
 /// Sets `raised` as Python's error, with `note` added to it.
 void restore_raised(const Raised& raised, const std::string& note);
@@ -98,6 +106,8 @@ void look_for_signals();
 /// `call` with arguments, for any code of the user's. When the interpreter ends meanwhile the
 /// thread stays here for good: unwinding would run Python code without an interpreter.
 nb::object call_user(nb::handle call, nb::handle arguments, nb::handle keywords = {});
+/// True in a thread that is inside `call_user`.
+bool in_user_function();
 
 /// Calls `body` with the interpreter held. What Python raises comes out as UserError.
 template <typename Body>

@@ -17,6 +17,7 @@
 #include "batches.h"
 #include "feed/one_batch.h"
 #include "loaders.h"
+#include "one_at_a_time.h"
 #include "short_turn.h"
 #include "tails.h"
 #include "trace/trace.h"
@@ -40,6 +41,7 @@ LoaderOptions loader_options(const nb::dict& given) {
   LoaderOptions options;
   if (const auto world = optional_of<std::uint32_t>(given, "world"))
     options.shares = Shares{*world, nb::cast<std::uint32_t>(given["rank"]), 1};
+  options.shares_from = nb::cast<std::string>(given["found"]);
   if (const auto empty = optional_of<std::string>(given, "empty"))
     options.empty = *empty == "deliver" ? Empty::deliver : Empty::refuse;
   options.tail = tail_of_name(optional_of<std::string>(given, "tail"));
@@ -55,9 +57,9 @@ LoaderOptions loader_options(const nb::dict& given) {
   return options;
 }
 
-nb::list entries_of(const Ledger& ledger) {
+nb::list entries_of(const std::vector<LedgerEntry>& ledger) {
   nb::list entries;
-  for (const LedgerEntry& entry : ledger.entries()) {
+  for (const LedgerEntry& entry : ledger) {
     nb::dict dict;
     dict["epoch"] = entry.epoch;
     dict["step"] = entry.step;
@@ -65,19 +67,15 @@ nb::list entries_of(const Ledger& ledger) {
     dict["number"] = entry.sample.number;
     dict["op"] = str_of(entry.op);
     dict["reason"] = str_of(entry.reason);
+    if (!entry.file.empty()) dict["file"] = str_of(entry.file);
     entries.append(dict);
   }
   return entries;
 }
 
-nb::dict report_of(std::uint32_t trace_run, const std::vector<std::string>& decisions) {
+RunReport::RunReport(std::uint32_t trace_run, std::vector<std::string> made)
+    : decisions(std::move(made)) {
   constexpr double kSecond = 1e-9;
-  std::uint64_t steps = 0;
-  std::uint64_t rows = 0;
-  std::uint64_t waits = 0;
-  std::uint64_t tasks = 0;
-  double waited = 0;
-  double worked = 0;
   for (const trace::Event& event : trace::events_of(trace_run)) {
     const double took = static_cast<double>(event.end - event.start) * kSecond;
     if (event.kind == trace::Kind::delivered) {
@@ -91,77 +89,115 @@ nb::dict report_of(std::uint32_t trace_run, const std::vector<std::string>& deci
       worked += took;
     }
   }
+}
+
+nb::dict report_of(const RunReport& report) {
   nb::dict dict;
-  dict["steps"] = steps;
-  dict["rows"] = rows;
-  dict["waits"] = waits;
-  dict["wait_seconds"] = waited;
-  dict["tasks"] = tasks;
-  dict["work_seconds"] = worked;
+  dict["steps"] = report.steps;
+  dict["rows"] = report.rows;
+  dict["waits"] = report.waits;
+  dict["wait_seconds"] = report.waited;
+  dict["tasks"] = report.tasks;
+  dict["work_seconds"] = report.worked;
   nb::list lines;
-  for (const std::string& line : decisions) lines.append(str_of(line));
+  for (const std::string& line : report.decisions) lines.append(str_of(line));
   dict["decisions"] = lines;
   return dict;
 }
 
 namespace {
 
+[[noreturn]] void throw_closed() {
+  throw CancelledError("the loader was closed, or the interpreter ends", {}, "make a new Loader");
+}
+
 /// One walk through the epochs; a loop of Python's holds it.
 class Cursor {
  public:
-  explicit Cursor(Iterator iterator) : iterator_(std::move(iterator)) {}
+  explicit Cursor(Iterator iterator) : iterator_(std::make_shared<Iterator>(std::move(iterator))) {}
   std::atomic<bool> held{false};    // by a loop that has not ended
   std::atomic<bool> inside{false};  // an epoch was begun and not finished
   std::atomic<std::uint64_t> loop_batches{0};
-  std::atomic<bool> busy{false};
+  std::atomic<bool> in_next{false};
+  OneAtATime use;
 
-  Iterator& iterator() {
-    if (!iterator_) throw CancelledError("the interpreter ends, and the loader with it");
-    return *iterator_;
+  [[nodiscard]] std::shared_ptr<Iterator> iterator() const {
+    Lock lock(mutex_);
+    if (!iterator_ || ended_) throw_closed();
+    return iterator_;
   }
-  void stop() {
-    if (iterator_) iterator_->stop();
-  }
-  /// The last hooks of Sequences are called now, while there is an interpreter.
-  void end() {
-    if (busy.exchange(true)) {
-      stop();
-    } else {
-      iterator_.reset();
+  void stop() const {
+    std::shared_ptr<Iterator> iterator;
+    {
+      Lock lock(mutex_);
+      iterator = iterator_;
     }
+    if (iterator) iterator->stop();
+  }
+  /// Stops and destroys the iterator, or only stops it where a thread is inside. The last hooks of
+  /// Sequences are called now, while there is an interpreter.
+  void end() {
+    const Inside only(use, std::try_to_lock);
+    std::shared_ptr<Iterator> iterator;
+    {
+      Lock lock(mutex_);
+      ended_ = true;
+      if (only) iterator = std::exchange(iterator_, nullptr);
+    }
+    if (!only) stop();
   }
 
  private:
-  std::optional<Iterator> iterator_;
+  mutable Mutex mutex_;
+  std::shared_ptr<Iterator> iterator_ PENSTOCK_GUARDED_BY(mutex_);
+  bool ended_ PENSTOCK_GUARDED_BY(mutex_) = false;
 };
+
+/// Goes to the start of an epoch, also of the one in which a state was restored.
+void go_to_start(Iterator& iterator, std::uint64_t epoch) {
+  if (iterator.epoch() == epoch) iterator.set_epoch(epoch + 1);
+  iterator.set_epoch(epoch);
+}
 
 class LoaderBox final : public Running {
  public:
   LoaderBox(const Dataset& dataset, const LoaderOptions& options, bool debug)
       : debug_(debug),
         leases_(dataset),
-        loader_(dataset, options),
-        main_(std::make_shared<Cursor>(loader_.iterate())) {
+        loader_(std::make_shared<Loader>(dataset, options)),
+        main_(std::make_shared<Cursor>(loader_->iterate())) {
     Lock lock(mutex_);
     newest_ = main_;
     all_ = {main_};
   }
 
   void stop_threads() noexcept override {
-    std::vector<std::weak_ptr<Cursor>> all;
-    {
-      Lock lock(mutex_);
-      all = all_;
-    }
-    for (const auto& each : all) {
+    for (const auto& cursor : cursors()) {
       try {
-        if (const auto cursor = each.lock()) cursor->end();
+        cursor->end();
       } catch (const std::exception&) {  // nobody is left to hear it
       }
     }
   }
+  void stop() {
+    for (const auto& cursor : cursors()) cursor->stop();
+    leases_.rest();
+  }
+  /// Ends all loops, and the worker processes, and lets go of the dataset; the loader cannot be
+  /// used afterwards.
+  void close() {
+    for (const auto& cursor : cursors()) cursor->end();
+    leases_.rest();
+    std::shared_ptr<Loader> loader;
+    Lock lock(mutex_);
+    loader.swap(loader_);
+  }
 
-  [[nodiscard]] const Loader& loader() const { return loader_; }
+  [[nodiscard]] std::shared_ptr<Loader> loader() const {
+    Lock lock(mutex_);
+    if (!loader_) throw_closed();
+    return loader_;
+  }
   [[nodiscard]] const TeamLeases& leases() const { return leases_; }
   /// True when functions are called by the thread that asks for batches.
   [[nodiscard]] bool debug() const { return debug_; }
@@ -170,7 +206,8 @@ class LoaderBox final : public Running {
     return newest_;
   }
 
-  /// The cursor of a new loop: the usual one, or another if that is in use.
+  /// The cursor of a new loop: the one whose place was set for it, else the usual one, or another
+  /// if that is in use.
   std::shared_ptr<Cursor> begin() {
     std::shared_ptr<Cursor> before;
     std::shared_ptr<Cursor> cursor;
@@ -178,21 +215,37 @@ class LoaderBox final : public Running {
     {
       Lock lock(mutex_);
       before = newest_;
-      left = before->held || before->inside;
-      cursor = main_->held.exchange(true) ? std::make_shared<Cursor>(loader_.iterate()) : main_;
-      newest_ = cursor;
-      if (cursor != main_) {
-        std::erase_if(all_, [](const auto& each) { return each.expired(); });
-        all_.push_back(cursor);
+      if (next_) {
+        before = cursor = std::exchange(next_, nullptr);
+      } else {
+        left = before->held || before->inside;
+        cursor = free_cursor();
       }
+      cursor->held = true;
+      newest_ = cursor;
     }
-    cursor->held = true;
-    const std::uint64_t epoch = before->iterator().epoch() + (left ? 1 : 0);
     if (cursor == main_ && main_->inside) watch_.done(main_->loop_batches);
-    if (cursor != before || left) cursor->iterator().set_epoch(epoch);
+    if (cursor != before || left)
+      go_to_start(*cursor->iterator(), before->iterator()->epoch() + (left ? 1 : 0));
     cursor->inside = false;
     cursor->loop_batches = 0;
     return cursor;
+  }
+
+  /// The next loop begins there. Loops that are under way stay where they are.
+  void restore(const State& state) {
+    set_place([&](Iterator& iterator, bool) { iterator.restore(state); }, true);
+  }
+  void set_epoch(std::uint64_t epoch) {
+    set_place(
+        [&](Iterator& iterator, bool restored) {
+          if (restored) {
+            iterator.set_epoch(epoch);  // which keeps the place in the epoch of the state
+          } else {
+            go_to_start(iterator, epoch);
+          }
+        },
+        false);
   }
 
   /// A loop has let go of its cursor.
@@ -203,13 +256,51 @@ class LoaderBox final : public Running {
   }
 
  private:
+  /// All that are alive.
+  [[nodiscard]] std::vector<std::shared_ptr<Cursor>> cursors() const {
+    std::vector<std::shared_ptr<Cursor>> alive;
+    Lock lock(mutex_);
+    for (const auto& each : all_)
+      if (auto cursor = each.lock()) alive.push_back(std::move(cursor));
+    return alive;
+  }
+  std::shared_ptr<Cursor> free_cursor() PENSTOCK_REQUIRES(mutex_) {
+    if (!main_->held) return main_;
+    if (!loader_) throw_closed();
+    auto cursor = std::make_shared<Cursor>(loader_->iterate());
+    std::erase_if(all_, [](const auto& each) { return each.expired(); });
+    all_.push_back(cursor);
+    return cursor;
+  }
+  /// `set(iterator, restored)` for the cursor of the next loop; `restored`: a state was loaded into
+  /// it since the last loop began.
+  template <typename Set>
+  void set_place(Set set, bool restores) {
+    std::shared_ptr<Cursor> cursor;
+    bool restored = false;
+    {
+      Lock lock(mutex_);
+      cursor = next_ ? next_ : free_cursor();
+      restored = next_ && next_is_restored_;
+    }
+    const Inside only(cursor->use);
+    set(*cursor->iterator(), restored);
+    cursor->inside = false;
+    Lock lock(mutex_);
+    next_ = newest_ = cursor;
+    next_is_restored_ = restored || restores;
+  }
+
   const bool debug_;
   const TeamLeases leases_;  // longer than what calls the workers
-  Loader loader_;
   OneBatchWatch watch_;
-  const std::shared_ptr<Cursor> main_;
   mutable Mutex mutex_;
+  std::shared_ptr<Loader> loader_ PENSTOCK_GUARDED_BY(mutex_);
+  const std::shared_ptr<Cursor> main_;
   std::shared_ptr<Cursor> newest_ PENSTOCK_GUARDED_BY(mutex_);
+  /// Of the next loop, where its place was set since the last one began.
+  std::shared_ptr<Cursor> next_ PENSTOCK_GUARDED_BY(mutex_);
+  bool next_is_restored_ PENSTOCK_GUARDED_BY(mutex_) = false;
   std::vector<std::weak_ptr<Cursor>> all_ PENSTOCK_GUARDED_BY(mutex_);
 };
 using BoxPtr = std::shared_ptr<LoaderBox>;
@@ -226,16 +317,17 @@ void let_go(T& owner) {
   owner.reset();
 }
 
-class BusyScope {
+/// A thread is in `next` while it lives.
+class NextScope {
  public:
-  explicit BusyScope(Cursor& cursor) : cursor_(cursor) {
-    if (cursor_.busy.exchange(true))
+  explicit NextScope(Cursor& cursor) : cursor_(cursor) {
+    if (cursor_.in_next.exchange(true))
       throw ConfigError("another thread waits in next() of this iterator", {},
                         "give each thread an iterator of its own, or a lock around next()");
   }
-  ~BusyScope() { cursor_.busy = false; }
-  BusyScope(const BusyScope&) = delete;
-  BusyScope& operator=(const BusyScope&) = delete;
+  ~NextScope() { cursor_.in_next = false; }
+  NextScope(const NextScope&) = delete;
+  NextScope& operator=(const NextScope&) = delete;
 
  private:
   Cursor& cursor_;
@@ -258,14 +350,19 @@ class EpochLoop {
   nb::object next() {
     check_may_run();
     if (ended_) throw nb::stop_iteration();
-    const BusyScope busy(*cursor_);
-    cursor_->inside = true;
+    const NextScope only(*cursor_);
+    std::optional<Batch> batch;
     // With the interpreter held: what lies ready must not wait until a function lets go of it.
-    std::optional<Batch> batch = cursor_->iterator().next_if_ready();
+    if (const Inside inside(cursor_->use, std::try_to_lock); inside) {
+      cursor_->inside = true;
+      batch = cursor_->iterator()->next_if_ready();
+    }
     if (!batch) {
       const Unlocked unlocked;
       const InThisProcess here(box_->debug());
-      batch = cursor_->iterator().next();
+      const Inside inside(cursor_->use);  // waits for a state_dict() of another thread
+      cursor_->inside = true;
+      batch = cursor_->iterator()->next();
       ShortTurn::let_pass();
     }
     throw_if_interrupted();
@@ -280,8 +377,9 @@ class EpochLoop {
 
   /// Steps that are left, for list() and progress bars; 0 where that is not known.
   [[nodiscard]] std::uint64_t hint() const {
-    const Cardinality steps = box_->loader().plan().steps();
-    if (!steps.is_counted() || ended_) return 0;
+    if (ended_) return 0;
+    const Cardinality steps = box_->loader()->plan().steps();
+    if (!steps.is_counted()) return 0;
     return steps.count() - std::min(steps.count(), cursor_->loop_batches.load());
   }
 
@@ -298,6 +396,16 @@ class EpochLoop {
 };
 
 class PyLoader {
+  /// `body(cursor)` with the newest cursor, when no other thread is in it, without the interpreter.
+  template <typename Body>
+  [[nodiscard]] auto use(Body body) const {
+    LoaderBox& own = box();
+    const Unlocked unlocked;
+    const auto cursor = own.newest();
+    const Inside inside(cursor->use);
+    return body(*cursor);
+  }
+
  public:
   PyLoader(const Dataset& dataset, const nb::dict& given) {
     check_may_run();
@@ -320,41 +428,43 @@ class PyLoader {
     return make_object<EpochLoop>(box_);
   }
   [[nodiscard]] std::string state() const {
-    const auto cursor = box().newest();
-    const BusyScope busy(*cursor);
-    const Unlocked unlocked;
-    return cursor->iterator().state().to_json();
+    return use([](Cursor& cursor) { return cursor.iterator()->state().to_json(); });
   }
   void restore(const std::string& text) const {
-    const auto cursor = box().newest();
-    const BusyScope busy(*cursor);
+    LoaderBox& own = box();
     const Unlocked unlocked;
-    cursor->iterator().restore(State::parse(text));
-    cursor->inside = false;
+    own.restore(State::parse(text));
   }
   void set_epoch(std::uint64_t epoch) const {
-    const auto cursor = box().newest();
-    const BusyScope busy(*cursor);
+    LoaderBox& own = box();
     const Unlocked unlocked;
-    cursor->iterator().set_epoch(epoch);
-    cursor->inside = false;
+    own.set_epoch(epoch);
   }
   [[nodiscard]] nb::object step(std::uint64_t step) const {
-    const auto cursor = box().newest();
-    const BusyScope busy(*cursor);
-    std::vector<Batch> batches;
-    {
-      const Unlocked unlocked;
-      const InThisProcess here(box_->debug());
-      batches = cursor->iterator().replay(step);
-    }
+    const bool debug = box().debug();
+    std::vector<Batch> batches = use([&](Cursor& cursor) {
+      const InThisProcess here(debug);
+      return cursor.iterator()->replay(step);
+    });
     return make_batch(std::move(batches.front()));
+  }
+  /// What any thread may ask, also while another one waits in next().
+  template <typename Look>
+  [[nodiscard]] auto look(Look look) const {
+    LoaderBox& own = box();
+    const Unlocked unlocked;
+    const auto cursor = own.newest();
+    return look(*cursor->iterator());
+  }
+  void close() const {
+    if (forked_while_running()) return;
+    const Unlocked unlocked;
+    box_->close();
   }
   void stop() const {
     if (forked_while_running()) return;
     const Unlocked unlocked;
-    box_->newest()->stop();
-    box_->leases().rest();
+    box_->stop();
   }
   [[nodiscard]] nb::list worker_ids() const {
     nb::list ids;
@@ -378,26 +488,31 @@ void bind_loader(nb::module_& module) {
   nb::class_<PyLoader> loader(module, "Loader");
   loader.def(nb::init<const Dataset&, const nb::dict&>());
   loader.def("iterate", &PyLoader::iterate, nb::sig("def iterate(self) -> EpochLoop"));
-  loader.def("plan", [](const PyLoader& self) { return self.box().loader().plan(); });
-  loader.def("epoch", [](const PyLoader& self) { return self.box().newest()->iterator().epoch(); });
+  loader.def("plan", [](const PyLoader& self) { return self.box().loader()->plan(); });
+  loader.def("epoch", [](const PyLoader& self) {
+    return self.look([](const Iterator& iterator) { return iterator.epoch(); });
+  });
   loader.def("state", &PyLoader::state);
   loader.def("restore", &PyLoader::restore);
   loader.def("set_epoch", &PyLoader::set_epoch);
   loader.def("step", &PyLoader::step, nb::sig("def step(self, step: int, /) -> Batch"));
   loader.def("stop", &PyLoader::stop);
   loader.def("worker_ids", &PyLoader::worker_ids, "Ids of the worker processes that are alive.");
+  loader.def("close", &PyLoader::close);
   loader.def("report", [](const PyLoader& self) {
-    const auto cursor = self.box().newest();
-    const Iterator& iterator = cursor->iterator();
-    return report_of(iterator.trace_run(), iterator.decisions());
+    return report_of(self.look([](const Iterator& iterator) {
+      return RunReport(iterator.trace_run(), iterator.decisions());
+    }));
   });
   loader.def("ledger_entries", [](const PyLoader& self) {
-    return entries_of(self.box().newest()->iterator().ledger());
+    return entries_of(self.look([](const Iterator& it) { return it.ledger().entries(); }));
   });
-  loader.def("ledger_count",
-             [](const PyLoader& self) { return self.box().newest()->iterator().ledger().count(); });
-  loader.def("ledger_text",
-             [](const PyLoader& self) { return self.box().newest()->iterator().ledger().text(); });
+  loader.def("ledger_count", [](const PyLoader& self) {
+    return self.look([](const Iterator& iterator) { return iterator.ledger().count(); });
+  });
+  loader.def("ledger_text", [](const PyLoader& self) {
+    return self.look([](const Iterator& iterator) { return iterator.ledger().text(); });
+  });
 }
 
 }  // namespace penstock::python

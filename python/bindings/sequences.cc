@@ -17,7 +17,7 @@ Sample UserSequence::get(std::uint64_t index) {
     nb::object made = call_user(kept().getitem, nb::make_tuple(nb::borrow(object_.get()), index));
     // Keras takes a list of inputs and targets as it takes a tuple.
     if (PyList_Check(made.ptr())) made = nb::tuple(made);
-    return sample_of(made);
+    return sample_made(made);
   });
 }
 

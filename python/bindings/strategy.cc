@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "areas.h"
 #include "batches.h"
 #include "loaders.h"
+#include "one_at_a_time.h"
 #include "values.h"
 #include "workers.h"
 
@@ -56,10 +58,10 @@ class PyStrategy final : public Running {
 class PyFeed final : public Running {
  public:
   PyFeed(Feed feed, std::unique_ptr<TeamLeases> leases)
-      : leases_(std::move(leases)), feed_(std::make_unique<Feed>(std::move(feed))) {}
+      : leases_(std::move(leases)), feed_(std::make_shared<Feed>(std::move(feed))) {}
   ~PyFeed() override {
     if (forked_while_running()) {
-      static_cast<void>(feed_.release());
+      new std::shared_ptr<Feed>(std::move(feed_));  // see forked_while_running
       static_cast<void>(leases_.release());
       return;
     }
@@ -67,26 +69,66 @@ class PyFeed final : public Running {
     feed_.reset();
     leases_.reset();
   }
+  /// One that a thread is inside is stopped and stays: that thread still uses it.
   void stop_threads() noexcept override {
     try {
-      feed_.reset();
+      const Inside only(use_, std::try_to_lock);
+      const std::shared_ptr<Feed> feed = only ? taken() : look();
+      if (!only) feed->stop();
     } catch (const std::exception&) {  // nobody is left to hear it
     }
   }
-  [[nodiscard]] Feed& get() const {
-    check_may_run();
+  /// What any thread may ask, also while another one waits in next().
+  [[nodiscard]] std::shared_ptr<Feed> look() const {
+    Lock lock(mutex_);
     if (!feed_) throw CancelledError("the interpreter ends, and the feed with it");
-    return *feed_;
+    return feed_;
+  }
+  /// `body(feed)` when no other thread is in it, without the interpreter.
+  template <typename Body>
+  auto use(Body body) {
+    check_may_run();
+    const Unlocked unlocked;
+    const Inside only(use_);
+    return body(*look());
+  }
+  /// As `use`; a second thread is an error.
+  template <typename Body>
+  auto next(Body body) {
+    if (in_next_.exchange(true))
+      throw ConfigError("another thread waits in next() of this feed", {},
+                        "take steps in one thread, or put a lock around next()");
+    const FlagScope scope(in_next_);
+    return use(body);
   }
 
   void stop() const {
-    get().stop();
+    const Unlocked unlocked;
+    look()->stop();
     leases_->rest();
   }
 
  private:
+  class FlagScope {
+   public:
+    explicit FlagScope(std::atomic<bool>& flag) : flag_(flag) {}
+    ~FlagScope() { flag_ = false; }
+    FlagScope(const FlagScope&) = delete;
+    FlagScope& operator=(const FlagScope&) = delete;
+
+   private:
+    std::atomic<bool>& flag_;
+  };
+  std::shared_ptr<Feed> taken() {
+    Lock lock(mutex_);
+    return std::exchange(feed_, nullptr);
+  }
+
   std::unique_ptr<TeamLeases> leases_;
-  std::unique_ptr<Feed> feed_;
+  OneAtATime use_;
+  std::atomic<bool> in_next_{false};
+  mutable Mutex mutex_;
+  std::shared_ptr<Feed> feed_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
 /// `for step in feed`: what is left of the epoch.
@@ -95,14 +137,11 @@ class FeedLoop {
   explicit FeedLoop(nb::object owner) : owner_(std::move(owner)) {}
 
   nb::object next() {
-    Feed& feed = nb::inst_ptr<PyFeed>(owner_)->get();
     if (ended_) throw nb::stop_iteration();
-    std::optional<Step> step;
-    {
-      const Unlocked unlocked;
+    std::optional<Step> step = nb::inst_ptr<PyFeed>(owner_)->next([this](Feed& feed) {
       advance(feed);
-      if (*at_ != Feed::EpochEnd{}) step = **at_;
-    }
+      return *at_ != Feed::EpochEnd{} ? std::optional(**at_) : std::nullopt;
+    });
     throw_if_interrupted();
     ended_ = !step;
     if (ended_) throw nb::stop_iteration();
@@ -246,12 +285,7 @@ nb::list run(const PyStrategy& self, nb::handle fn, const Step& step) {
 }
 
 nb::object next(PyFeed& self) {
-  std::optional<Step> step;
-  {
-    Feed& feed = self.get();
-    const Unlocked unlocked;
-    step = feed.next();
-  }
+  std::optional<Step> step = self.next([](Feed& feed) { return feed.next(); });
   throw_if_interrupted();
   if (!step) return nb::none();
   return nb::cast(std::move(*step));
@@ -377,25 +411,25 @@ void bind_feed(nb::module_& module) {
       "iterate", [](nb::handle self) { return make_object<FeedLoop>(nb::borrow(self)); },
       nb::sig("def iterate(self) -> FeedLoop"));
   feed.def("next", next, nb::sig("def next(self) -> Step | None"));
-  feed.def("plan", [](const PyFeed& self) { return self.get().plan(); });
-  feed.def("size", [](const PyFeed& self) { return self.get().size(); });
-  feed.def("epoch", [](const PyFeed& self) { return self.get().epoch(); });
-  feed.def("state", [](const PyFeed& self) {
-    const Unlocked unlocked;
-    return self.get().state().to_json();
+  feed.def("plan", [](const PyFeed& self) { return self.look()->plan(); });
+  feed.def("size", [](const PyFeed& self) { return self.look()->size(); });
+  feed.def("epoch", [](const PyFeed& self) { return self.look()->epoch(); });
+  feed.def("set_epoch", [](PyFeed& self, std::uint64_t epoch) {
+    self.use([&](Feed& own) { own.set_epoch(epoch); });
   });
-  feed.def("restore", [](const PyFeed& self, const std::string& text) {
-    const Unlocked unlocked;
-    self.get().restore(State::parse(text));
+  feed.def("state", [](PyFeed& self) {
+    return self.use([](const Feed& own) { return own.state().to_json(); });
+  });
+  feed.def("restore", [](PyFeed& self, const std::string& text) {
+    self.use([&](Feed& own) { own.restore(State::parse(text)); });
   });
   feed.def("stop", [](const PyFeed& self) {
-    if (forked_while_running()) return;
-    const Unlocked unlocked;
-    self.get().stop();
+    if (!forked_while_running()) self.stop();
   });
-  feed.def("ledger_entries", [](const PyFeed& self) { return entries_of(self.get().ledger()); });
-  feed.def("ledger_count", [](const PyFeed& self) { return self.get().ledger().count(); });
-  feed.def("ledger_text", [](const PyFeed& self) { return self.get().ledger().text(); });
+  feed.def("ledger_entries",
+           [](const PyFeed& self) { return entries_of(self.look()->ledger().entries()); });
+  feed.def("ledger_count", [](const PyFeed& self) { return self.look()->ledger().count(); });
+  feed.def("ledger_text", [](const PyFeed& self) { return self.look()->ledger().text(); });
 }
 
 }  // namespace

@@ -77,13 +77,14 @@ Sample arrays_of(nb::handle value, std::vector<TextsPtr>& leaves) {
 
 }  // namespace
 
-bool has_texts(nb::handle value) {
+bool has_texts(nb::handle value, int depth) {
+  check_depth(depth);
+  const auto below = [depth](nb::handle item) { return has_texts(item, depth + 1); };
   if (PyDict_Check(value.ptr())) {
     const nb::object values = nb::steal(PyDict_Values(value.ptr()));
-    return std::ranges::any_of(nb::borrow<nb::list>(values), has_texts);
+    return std::ranges::any_of(nb::borrow<nb::list>(values), below);
   }
-  if (PyTuple_Check(value.ptr()))
-    return std::ranges::any_of(nb::borrow<nb::tuple>(value), has_texts);
+  if (PyTuple_Check(value.ptr())) return std::ranges::any_of(nb::borrow<nb::tuple>(value), below);
   return is_texts(value);
 }
 

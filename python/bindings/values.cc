@@ -92,17 +92,44 @@ Tensor text_tensor(nb::handle value, Dtype dtype) {
   return Tensor::bytes(utf8_of(value), dtype);
 }
 
-Tensor tensor_of_array(nb::handle array) {
+/// How the bytes of arrays become those of tensors.
+enum class Arrays : std::uint8_t {
+  viewed,   // in place: they stay as they are as long as the tensor lives
+  made,     // in place, unless somebody else can still write to them
+  changing  // copied
+};
+
+/// False when somebody else can write to the array: whoever made it still has it, or it views the
+/// memory of another object. The caller has one reference.
+bool only_ours(nb::handle array) {
+  if (Py_REFCNT(array.ptr()) != 1) return false;
+  nb::object base = array.attr("base");
+  while (!base.is_none()) {
+    constexpr Py_ssize_t kViewAndHere = 2;
+    if (Py_REFCNT(base.ptr()) != kViewAndHere ||
+        Py_TYPE(base.ptr()) != reinterpret_cast<PyTypeObject*>(kept().ndarray.ptr()))
+      return false;
+    base = base.attr("base");
+  }
+  return true;
+}
+
+bool needs_copy(nb::handle array, Arrays arrays) {
+  if (arrays == Arrays::made) return !only_ours(array);
+  return arrays == Arrays::changing;
+}
+
+Tensor tensor_of_array(nb::handle array, bool copies) {
   const Buffer buffer(array, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT);
   if (!buffer) {
     const auto name = text_of(array.attr("dtype").attr("name"));
     if (name == "bfloat16") {
-      const Tensor bits = tensor_of_array(array.attr("view")("uint16"));
+      const Tensor bits = tensor_of_array(array.attr("view")("uint16"), copies);
       return Tensor::view(Dtype::bf16, bits.shape(), bits.raw(), std::make_shared<Tensor>(bits));
     }
     const bool contiguous = nb::cast<bool>(array.attr("flags").attr("c_contiguous"));
     if (contiguous) refuse(array, "cannot be read", "convert it to numbers");
-    return tensor_of_array(kept().contiguous(nb::borrow(array)));
+    return tensor_of_array(kept().contiguous(nb::borrow(array)), false);
   }
   const std::string format = buffer->format == nullptr ? "B" : buffer->format;
   const auto dtype = dtype_of_format(format.c_str());
@@ -127,7 +154,7 @@ Tensor tensor_of_array(nb::handle array) {
   const std::span<const std::byte> bytes(data, static_cast<std::size_t>(buffer->len));
   // What is small is copied: that costs less than giving a reference back from another thread.
   constexpr std::size_t kSmall = 512;
-  if (bytes.size() <= kSmall) return Tensor::copy(*dtype, std::move(shape), bytes);
+  if (copies || bytes.size() <= kSmall) return Tensor::copy(*dtype, std::move(shape), bytes);
   return Tensor::view(*dtype, std::move(shape), bytes, hold(array));
 }
 
@@ -143,6 +170,13 @@ bool copy_if_plain(nb::handle value, Dtype dtype, std::span<const std::int64_t> 
     return false;
   if (buffer->len > 0) std::memcpy(to, buffer->buf, static_cast<std::size_t>(buffer->len));
   return true;
+}
+
+void check_depth(int depth) {
+  constexpr int kDepthMax = 64;  // as in a worker's results
+  if (depth > kDepthMax)
+    throw ConfigError(fmt::format("dicts and tuples are nested deeper than {} levels", kDepthMax),
+                      {}, "return flatter samples; is a tuple put into itself again and again?");
 }
 
 void keep_objects() {
@@ -164,7 +198,9 @@ const Kept& kept() {
   return *kept_objects;
 }
 
-Tensor tensor_of(nb::handle value) {
+namespace {
+
+Tensor tensor_from(nb::handle value, Arrays arrays) {
   if (PyFloat_CheckExact(value.ptr())) return Tensor::scalar(PyFloat_AS_DOUBLE(value.ptr()));
   if (PyBool_Check(value.ptr())) return Tensor::scalar(value.ptr() == Py_True);
   if (PyLong_CheckExact(value.ptr())) {
@@ -178,7 +214,8 @@ Tensor tensor_of(nb::handle value) {
   if (value.is_none())
     throw ConfigError("None is no value of a sample", {},
                       "a function must return what it made (is there a return missing?)");
-  if (PyObject_IsInstance(value.ptr(), kept().ndarray.ptr()) == 1) return tensor_of_array(value);
+  if (PyObject_IsInstance(value.ptr(), kept().ndarray.ptr()) == 1)
+    return tensor_of_array(value, needs_copy(value, arrays));
   if (PyGen_Check(value.ptr()))
     throw ConfigError("a generator is no value of a sample", {},
                       "a map function returns one sample; for several use flat_map, or pass the "
@@ -195,26 +232,43 @@ Tensor tensor_of(nb::handle value) {
     throw ConfigError(
         fmt::format("a {} is no array of numbers", text_of(value.type().attr("__name__"))), {},
         "return arrays, numbers, str or bytes, in dicts and tuples");
-  return tensor_of_array(array);
+  // A list becomes a new array; what converts itself may show its own memory.
+  return tensor_of_array(array, needs_copy(array, arrays));
+}
+
+Sample sample_from(nb::handle value, Arrays arrays, int depth = 0) {
+  check_depth(depth);
+  if (!PyDict_Check(value.ptr()) && !PyTuple_Check(value.ptr())) return tensor_from(value, arrays);
+  // Arrays in a dict or tuple that somebody else has are theirs, too.
+  if (arrays == Arrays::made && Py_REFCNT(value.ptr()) != 1) arrays = Arrays::changing;
+  if (PyTuple_Check(value.ptr())) {
+    std::vector<Sample> parts;
+    for (const nb::handle item : nb::borrow<nb::tuple>(value))
+      parts.push_back(sample_from(item, arrays, depth + 1));
+    return Sample::tuple(std::move(parts));
+  }
+  std::vector<std::pair<std::string, Sample>> items;
+  for (const auto& [key, item] : nb::borrow<nb::dict>(value)) {
+    if (!nb::isinstance<nb::str>(key))
+      throw ConfigError(
+          fmt::format("the keys of a dict of fields are str, not {}", text_of(nb::repr(key))));
+    items.emplace_back(nb::cast<std::string>(key), sample_from(item, arrays, depth + 1));
+  }
+  return Sample::dict(std::move(items));
+}
+
+}  // namespace
+
+Tensor tensor_of(nb::handle value) {
+  return tensor_from(value, Arrays::viewed);
 }
 
 Sample sample_of(nb::handle value) {
-  if (PyDict_Check(value.ptr())) {
-    std::vector<std::pair<std::string, Sample>> items;
-    for (const auto& [key, item] : nb::borrow<nb::dict>(value)) {
-      if (!nb::isinstance<nb::str>(key))
-        throw ConfigError(
-            fmt::format("the keys of a dict of fields are str, not {}", text_of(nb::repr(key))));
-      items.emplace_back(nb::cast<std::string>(key), sample_of(item));
-    }
-    return Sample::dict(std::move(items));
-  }
-  if (PyTuple_Check(value.ptr())) {
-    std::vector<Sample> parts;
-    for (const nb::handle item : nb::borrow<nb::tuple>(value)) parts.push_back(sample_of(item));
-    return Sample::tuple(std::move(parts));
-  }
-  return tensor_of(value);
+  return sample_from(value, Arrays::viewed);
+}
+
+Sample sample_made(const nb::object& value) {
+  return sample_from(value, Arrays::made);
 }
 
 nb::object dlpack_on(Dtype dtype, const Shape& shape, const void* data, nb::handle owner) {
@@ -329,7 +383,9 @@ Shape shape_of(nb::handle value) {
   return shape;
 }
 
-Structure structure_of(nb::handle value, const std::string& path, std::vector<FieldSpec>& fields) {
+Structure structure_of(nb::handle value, const std::string& path, std::vector<FieldSpec>& fields,
+                       int depth = 0) {
+  check_depth(depth);
   Structure structure;
   const auto below = [&](const std::string& name) {
     return path.empty() ? name : fmt::format("{}/{}", path, name);
@@ -341,13 +397,13 @@ Structure structure_of(nb::handle value, const std::string& path, std::vector<Fi
     for (const nb::handle key : nb::borrow<nb::list>(sorted)) {
       const auto name = nb::cast<std::string>(key);
       structure.children.emplace_back(
-          name, structure_of(nb::borrow<nb::dict>(value)[key], below(name), fields));
+          name, structure_of(nb::borrow<nb::dict>(value)[key], below(name), fields, depth + 1));
     }
   } else if (PyTuple_Check(value.ptr())) {
     structure.kind = Structure::Kind::tuple;
     for (const nb::handle item : nb::borrow<nb::tuple>(value)) {
       const std::string name = fmt::format("{}", structure.children.size());
-      structure.children.emplace_back(name, structure_of(item, below(name), fields));
+      structure.children.emplace_back(name, structure_of(item, below(name), fields, depth + 1));
     }
   } else if (nb::hasattr(value, "dtype") && nb::hasattr(value, "shape")) {
     fields.push_back({path, dtype_of(value.attr("dtype")), shape_of(value.attr("shape"))});

@@ -38,8 +38,15 @@ Tensor tensor_of(nb::handle value);
 /// Copies an array of exactly this dtype and shape; false, and nothing is done, for all else.
 bool copy_if_plain(nb::handle value, Dtype dtype, std::span<const std::int64_t> shape,
                    std::size_t bytes_max, std::byte* to);
-/// Dicts and tuples become structures; a list is an array.
+/// Throws ConfigError for a part that is so deep in dicts and tuples: recursion must end before the
+/// stack does.
+void check_depth(int depth);
+/// Dicts and tuples become structures; a list is an array. Throws ConfigError where they are nested
+/// too deep.
 Sample sample_of(nb::handle value);
+/// The same for what a function has just made, with one reference, the caller's: arrays that
+/// somebody else can still write to, such as a buffer that is used again, are copied.
+Sample sample_made(const nb::object& value);
 
 /// A NumPy array or, for a scalar, a NumPy scalar; bytes and str for values of varying length.
 nb::object to_python(const Tensor& tensor, Bytes bytes = Bytes::copied, nb::handle owner = {});

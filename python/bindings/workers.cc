@@ -310,7 +310,11 @@ bool InThisProcess::now() {
 void throw_sent(const std::string& sent) {
   with_interpreter([&] {
     const nb::bytes bytes(sent.data(), sent.size());
-    const nb::object raised = nb::module_::import_("penstock.travel").attr("received")(bytes);
+    const nb::object arrived = nb::module_::import_("penstock.travel").attr("received")(bytes);
+    const nb::object raised = arrived[0];
+    // What led to an error stays in the worker, and with it whether it may pass.
+    if (const int number = nb::cast<int>(arrived[1]); number != 0)
+      throw UserOsError(number, text_of(raised), hold(raised));
     PyErr_SetObject(raised.type().ptr(), raised.ptr());
     throw nb::python_error();
   });

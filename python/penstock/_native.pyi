@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 version: str
 
+def error_number(arg: typing.Any, /) -> int:
+    """The errno that stands for an exception; 0 where none does."""
+
 def end_interpreter() -> None:
     """
     Stops all that runs; nothing runs afterwards. Called when the interpreter ends.
@@ -311,6 +314,8 @@ class Loader:
     def worker_ids(self) -> list[typing.Any]:
         """Ids of the worker processes that are alive."""
 
+    def close(self) -> None: ...
+
     def report(self) -> dict[str, typing.Any]: ...
 
     def ledger_entries(self) -> list[dict[str, typing.Any]]: ...
@@ -394,6 +399,8 @@ class Feed:
     def size(self) -> int: ...
 
     def epoch(self) -> int: ...
+
+    def set_epoch(self, arg: int, /) -> None: ...
 
     def state(self) -> str: ...
 

@@ -21,7 +21,8 @@ Plan = _native.Plan
 
 
 class Ledger:
-    """The samples that were left out: dicts of epoch, step, source, number, op and reason."""
+    """The samples that were left out: dicts of epoch, step, source, number, op, reason and,
+    for a sample that is in one, file."""
 
     def __init__(self, native: Any) -> None:
         if not hasattr(native, "ledger_entries"):
@@ -53,7 +54,7 @@ def _loader_options(*, world: int | None = None, rank: int | None = None, tail: 
                    on_error: str = "raise", ledger_file: str | os.PathLike[str] = "",
                    skip_limit: int | None = None, stall_after: float = 30.0,
                    stall_is_error: bool = False, empty: str | None = None,
-                   debug: bool = False) -> dict[str, Any]:
+                   debug: bool = False, found: str = "") -> dict[str, Any]:
     choice("Loader", "on_error", "" if on_error is None else on_error, ("raise", "skip"))
     choice("Loader", "empty", empty, ("deliver", "refuse"))
     choice("Loader", "tail", tail, TAILS)
@@ -75,13 +76,15 @@ def _loader_options(*, world: int | None = None, rank: int | None = None, tail: 
             "skip_limit": whole_or_none("Loader", "skip_limit", skip_limit),
             "stall_after_ms": round(seconds * 1000),
             "stall_is_error": flag("Loader", "stall_is_error", stall_is_error),
-            "empty": empty, "debug": debug}
+            "empty": empty, "debug": debug, "found": found}
 
 
 loader_options = explained(_loader_options, "Loader")
 
 
 def check_world(world: int | None, rank: int | None) -> None:
+    if world == 1 and rank is None:
+        return
     if (world is None) != (rank is None):
         given, missing = ("world", "rank") if rank is None else ("rank", "world")
         raise ConfigError(f"Loader: {given}= without {missing}=",
@@ -126,6 +129,10 @@ class Loader:
         torch's process group where there is one, or the environment (torchrun, TF_CONFIG, srun,
         Open MPI, Kubernetes), else one process.
 
+        world=1 reads all samples in this process whatever the launcher says, for example to
+        validate on rank 0 only. Without it every rank must loop over its own Loader: each serves
+        its share, and a line on rank 0 says so.
+
         `threads`: at most so many of the pool's, 0 works in the calling thread, as `debug=True`
         does. `tail` is for batches that name none. `on_error`: "raise", or "skip" samples that
         cannot be made, see `ledger`. A wait of `stall_after` seconds is reported with who holds it
@@ -137,14 +144,18 @@ class Loader:
         A pass must have that many steps. Only one loop at a time can be under way then.
         """
         check_world(world, rank)
+        rank = 0 if world == 1 else rank
+        found = ""
         if world is None and (group := process_group()):
             world, rank = group
+            found = "torch.distributed"
             # A loop around collectives cannot leave out a step.
             empty = "refuse" if empty is None else empty
         self._native = _native.Loader(_native_of("Loader", dataset), loader_options(
             world=world, rank=rank, tail=tail, threads=threads, lookahead_bytes=lookahead_bytes,
             on_error=on_error, ledger_file=ledger_file, skip_limit=skip_limit,
-            stall_after=stall_after, stall_is_error=stall_is_error, empty=empty, debug=debug))
+            stall_after=stall_after, stall_is_error=stall_is_error, empty=empty, debug=debug,
+            found=found))
         self.dataset = dataset
         self.steps_per_epoch = whole_or_none("Loader", "steps_per_epoch", steps_per_epoch, least=1)
         self._epochs = None if self.steps_per_epoch is None else Epochs(
@@ -170,7 +181,9 @@ class Loader:
         return self._native.epoch() if self._epochs is None else self._epochs.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """The next `for` is this epoch."""
+        """The next `for` is this epoch, from its first step. Right after `load_state_dict`, the
+        epoch of that state keeps the position in it: training loops call this at the top of every
+        epoch. A `for` that is under way stays where it is."""
         epoch = whole("set_epoch", "epoch", epoch, remedy="epochs count from 0")
         (self._native if self._epochs is None else self._epochs).set_epoch(epoch)
 
@@ -200,6 +213,12 @@ class Loader:
     def stop(self) -> None:
         """Lets the threads go; the next `for` starts them again."""
         self._native.stop()
+
+    def close(self) -> None:
+        """Ends every `for` over it, the threads and the worker processes, and releases the
+        dataset. The loader cannot be used afterwards."""
+        self._native.close()
+        vars(self).pop("dataset", None)
 
     def _by_passes(self) -> Loader:
         """The same loader, whose epochs are passes over the data."""

@@ -137,6 +137,13 @@ class Feed:
     def epoch(self) -> int:
         return self._native.epoch()
 
+    def set_epoch(self, epoch: int) -> None:
+        """The next `for` is this epoch, from its first step. Right after `load_state_dict`, the
+        epoch of that state keeps the position in it."""
+        if epoch < 0:
+            raise ConfigError(f"set_epoch: epochs count from 0, got {epoch}")
+        self._native.set_epoch(epoch)
+
     def state_dict(self) -> dict[str, Any]:
         """One position, whatever the number of replicas, as plain JSON."""
         state: dict[str, Any] = json.loads(self._native.state())
@@ -150,6 +157,7 @@ class Feed:
         return Ledger(self._native)
 
     def stop(self) -> None:
+        """Lets the threads and worker processes go; the next step starts them again."""
         self._native.stop()
 
     def __enter__(self) -> Feed:

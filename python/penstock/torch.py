@@ -209,7 +209,11 @@ class BatchSampler(_Place, _data.Sampler[list[int]]):
             raise ConfigError("BatchSampler: no epoch has begun",
                               remedy="go along with one: for x, share in zip(loader, "
                                      "sampler.shares())")
-        again = Loader(self._batches, **self._options)
+        plan, empty = self._loader.plan, self._options["empty"]
+        if self._options["world"] is None and plan.world > 1:
+            empty = empty or "refuse"  # as where the world was found
+        again = Loader(self._batches, **{**self._options, "world": plan.world, "rank": plan.rank,
+                                         "empty": empty})
         again.load_state_dict(self._newest.began())
         return again
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
+from . import _native
 from .errors import ConfigError, SampleError
 
 
@@ -147,12 +148,13 @@ def sent(error: BaseException) -> bytes:
         _made_again(*pickle.loads(parts))
     except Exception as why:
         parts, name = b"", f"{name}, which cannot travel ({why})"
-    return pickle.dumps((parts, name, words, text))
+    return pickle.dumps((parts, name, words, text, _native.error_number(error)))
 
 
-def received(data: bytes) -> BaseException:
-    """Called in the parent: the exception itself, with the worker's traceback as its cause."""
-    parts, name, words, text = pickle.loads(data)
+def received(data: bytes) -> tuple[BaseException, int]:
+    """Called in the parent: the exception itself, with the worker's traceback as its cause, and
+    the errno that stands for it; 0 where none does."""
+    parts, name, words, text, number = pickle.loads(data)
     error: BaseException
     try:
         if not parts:
@@ -161,4 +163,4 @@ def received(data: bytes) -> BaseException:
     except Exception as why:
         error = SampleError(f"{name}: {words}" if not parts else f"{name}: {words} ({why})")
     error.__cause__ = WorkerTraceback(text)
-    return error
+    return error, number

@@ -44,6 +44,15 @@ inline Failure no_memory(std::size_t row) {
   return failure;
 }
 
+/// An exception that ends the run whatever the policy on failures, such as Python's SystemExit.
+class MustRaise {
+ public:
+  MustRaise() = default;
+  MustRaise(const MustRaise&) = default;
+  MustRaise& operator=(const MustRaise&) = default;
+  virtual ~MustRaise() = default;
+};
+
 /// Calls `body`; what it throws is a Failure of row `row()`.
 template <typename Body, typename Row>
 Result<void> guarded(Body body, Row row) {
@@ -62,11 +71,13 @@ Result<void> guarded(Body body, Row row) {
   } catch (const std::bad_alloc&) {
     return no_memory(row());
   } catch (const std::exception& error) {
-    return Failure{fmt::format("the function threw: {}", error.what()),
-                   {},
-                   {},
-                   std::current_exception(),
-                   row()};
+    Failure failure{fmt::format("the function threw: {}", error.what()),
+                    {},
+                    {},
+                    std::current_exception(),
+                    row()};
+    failure.must_raise = dynamic_cast<const MustRaise*>(&error) != nullptr;
+    return failure;
   } catch (...) {
     return Failure{"the function threw", {}, {}, std::current_exception(), row()};
   }

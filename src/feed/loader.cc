@@ -1,7 +1,6 @@
 #include "penstock/loader.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +13,7 @@
 #include "feed/once.h"
 #include "feed/one_batch.h"
 #include "feed/own_shares.h"
+#include "feed/state_parts.h"
 #include "graph/tail.h"
 #include "order/cut.h"
 #include "plan/empty.h"
@@ -22,20 +22,6 @@
 namespace penstock {
 namespace {
 
-/// What differs between a state's dataset and ours, line by line.
-std::string order_difference(const std::vector<std::string>& theirs,
-                             const std::vector<std::string>& ours) {
-  std::vector<std::string> lines;
-  for (std::size_t i = 0; i < std::max(theirs.size(), ours.size()); ++i) {
-    const std::string left = i < theirs.size() ? theirs[i] : "nothing";
-    const std::string right = i < ours.size() ? ours[i] : "nothing";
-    if (left.starts_with("and ")) break;  // the state's list was shortened here
-    if (left != right)
-      lines.push_back(fmt::format("node {}: state {}, dataset {}", i, left, right));
-  }
-  return lines.empty() ? "a later node" : fmt::format("{}", fmt::join(lines, "; "));
-}
-
 /// 10 samples of a pass, or one in a thousand where that is more.
 std::uint64_t default_skip_limit(const Plan& plan) {
   const auto samples = plan.samples();
@@ -43,19 +29,11 @@ std::uint64_t default_skip_limit(const Plan& plan) {
   return std::max<std::uint64_t>(10, samples->count() / 1000);
 }
 
-std::vector<Segment> segments_of(const State& state) {
-  std::vector<Segment> segments;
-  segments.reserve(state.sizes.size());
-  for (const State::Size& size : state.sizes)
-    segments.push_back({size.step, size.position, size.batch, rule_of(size.tail)});
-  return segments;
-}
-
 }  // namespace
 
 class Iterator::Impl {
  public:
-  Impl(Plan plan, LoaderOptions options, std::shared_ptr<OneBatchWatch> watch)
+  Impl(Plan plan, LoaderOptions options, std::shared_ptr<LoaderWatch> watch)
       : plan_(std::move(plan)),
         watch_(std::move(watch)),
         options_(std::move(options)),
@@ -69,7 +47,7 @@ class Iterator::Impl {
   }
   ~Impl() {
     stop_run();
-    watch_->done(batches_);
+    watch_->loops.done(batches_);
     if (const auto wrong = finish_sequences()) report(*wrong);
   }
   Impl(const Impl&) = delete;
@@ -77,13 +55,14 @@ class Iterator::Impl {
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] const LoaderOptions& options() const { return options_; }
-  [[nodiscard]] const std::shared_ptr<OneBatchWatch>& watch() const { return watch_; }
+  [[nodiscard]] const std::shared_ptr<LoaderWatch>& watch() const { return watch_; }
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
   [[nodiscard]] std::vector<std::string> decisions() const {
     std::vector<std::string> lines;
-    if (!run_) return lines;
-    for (const Pacing::Decision& decision : run_->decisions())
+    const std::shared_ptr<PassRun> run = running();
+    if (!run) return lines;
+    for (const Pacing::Decision& decision : run->decisions())
       lines.push_back(fmt::format("{} steps ahead, {} rows a task: {}", decision.window,
                                   decision.task_rows, decision.reason));
     return lines;
@@ -94,7 +73,8 @@ class Iterator::Impl {
     return !attempt([this] { return run_->has_next(); });
   }
   [[nodiscard]] std::uint32_t trace_run() const {
-    return run_ ? run_->trace_run() : last_trace_run_;
+    Lock lock(stop_mutex_);
+    return running_ ? running_->trace_run() : last_trace_run_;
   }
 
   std::optional<StepBatches> next() {
@@ -108,22 +88,25 @@ class Iterator::Impl {
       go_to(epoch_ + 1, 0, plan_.data()->geometry);
       return std::nullopt;
     }
-    step_ = run_->delivered();
-    ++batches_;
-    return batches;
+    return received(std::move(*batches));
   }
 
   std::optional<StepBatches> next_if_ready() {
     auto batches = run_ ? run_->next_if_ready() : std::nullopt;
-    if (batches) step_ = run_->delivered();
-    if (batches) ++batches_;
-    return batches;
+    if (!batches) return std::nullopt;
+    return received(std::move(*batches));
   }
 
-  void set_epoch(std::uint64_t epoch) { go_to(epoch, 0, plan_.data()->geometry); }
+  /// Training loops call it at the top of every epoch, also right after a restore.
+  void set_epoch(std::uint64_t epoch) {
+    if (!(resumed_ && epoch == epoch_)) go_to(epoch, 0, plan_.data()->geometry);
+  }
 
   [[nodiscard]] State state();
-  void restore(const State& state);
+  void restore(const State& state) {
+    go_to_place_of(state);
+    resumed_ = true;
+  }
 
   [[nodiscard]] StepBatches replay(std::uint64_t step) {
     if (streamed()) return replay_stream(step);
@@ -151,6 +134,18 @@ class Iterator::Impl {
   }
 
  private:
+  void go_to_place_of(const State& state);
+  StepBatches received(StepBatches batches) {
+    step_ = run_->delivered();
+    ++batches_;
+    resumed_ = false;
+    return batches;
+  }
+  /// The run, for threads other than the one that consumes.
+  [[nodiscard]] std::shared_ptr<PassRun> running() const {
+    Lock lock(stop_mutex_);
+    return running_;
+  }
   [[nodiscard]] Where here() const {
     Where where;
     where.dataset = name_;
@@ -246,8 +241,8 @@ class Iterator::Impl {
       Lock lock(stop_mutex_);
       running_.reset();
       running_pool_.reset();
+      last_trace_run_ = run_->trace_run();
     }
-    last_trace_run_ = run_->trace_run();
     mold_ = run_->mold();
     // As long as nothing was delivered, what a state promised is still to come.
     if (StreamPlace reached = run_->stream_place(); reached.anchor != stream_.anchor) {
@@ -260,6 +255,7 @@ class Iterator::Impl {
 
   void go_to(std::uint64_t epoch, std::uint64_t step, Geometry geometry, StreamPlace stream = {}) {
     stop_run();
+    resumed_ = false;
     epoch_ = epoch;
     step_ = first_step_ = step;
     geometry_ = std::move(geometry);
@@ -267,7 +263,7 @@ class Iterator::Impl {
   }
 
   Plan plan_;
-  std::shared_ptr<OneBatchWatch> watch_;
+  std::shared_ptr<LoaderWatch> watch_;
   std::uint64_t batches_ = 0;  // given in all
   bool entered_ = false;       // hooks of Sequences were called
   bool failed_ = false;
@@ -275,10 +271,11 @@ class Iterator::Impl {
   LoaderOptions options_;
   std::string name_;
   std::uint64_t lookahead_steps_ = 0;
-  std::uint64_t epoch_ = 0;
+  std::atomic<std::uint64_t> epoch_ = 0;  // other threads may ask for it
   std::uint64_t step_ = 0;
-  Geometry geometry_;   // of this epoch
-  StreamPlace stream_;  // of a stream: where the next run begins
+  bool resumed_ = false;  // a state was restored, and nothing was received since
+  Geometry geometry_;     // of this epoch
+  StreamPlace stream_;    // of a stream: where the next run begins
   // Where this epoch was entered: 0, or where a state was saved.
   std::uint64_t first_step_ = 0;
   StreamPlace first_place_;
@@ -287,11 +284,11 @@ class Iterator::Impl {
   std::shared_ptr<Pool> pool_;
   std::shared_ptr<ReadPace> pace_ = std::make_shared<ReadPace>();
   std::shared_ptr<PassRun> run_;
-  std::uint32_t last_trace_run_ = 0;
 
-  Mutex stop_mutex_;  // `stop` comes from any thread, so it has handles of its own
+  mutable Mutex stop_mutex_;  // `stop` and reports come from any thread, with handles of their own
   std::shared_ptr<PassRun> running_ PENSTOCK_GUARDED_BY(stop_mutex_);
   std::shared_ptr<Pool> running_pool_ PENSTOCK_GUARDED_BY(stop_mutex_);
+  std::uint32_t last_trace_run_ PENSTOCK_GUARDED_BY(stop_mutex_) = 0;
 };
 
 StepBatches Iterator::Impl::replay_stream(std::uint64_t step) {
@@ -317,6 +314,7 @@ StepBatches Iterator::Impl::replay_stream(std::uint64_t step) {
 }
 
 void Iterator::Impl::start_run() {
+  watch_->shares.epoch_begins();
   for (const Chain& chain : plan_.data()->program.chains)
     if (chain.sequence) chain.sequence->enter_epoch(epoch_);
   entered_ = true;
@@ -352,31 +350,6 @@ void Iterator::Impl::start_run() {
   if (settings.threads > 0) PassRun::start(run_, *pool_);
 }
 
-namespace {
-
-State::Stream stream_state(const StreamPlace& place) {
-  State::Stream stream;
-  if (place.anchor) {
-    stream.numbers = place.anchor->numbers;
-    stream.texts = place.anchor->texts;
-  }
-  stream.next = place.next;
-  stream.batch = place.batch;
-  return stream;
-}
-
-/// A state of a stream is small as well: it is saved often, on every rank.
-void check_size(const State& state) {
-  constexpr std::size_t kBytesMax = std::size_t{64} * 1024;
-  if (!state.stream) return;
-  if (const std::size_t bytes = state.to_json().size(); bytes > kBytesMax)
-    throw StateError(fmt::format("where the stream is takes {} bytes, a state holds {} at most",
-                                 bytes, kBytesMax),
-                     {}, "let save() return less: a position, not the data");
-}
-
-}  // namespace
-
 State Iterator::Impl::state() {
   State state;
   state.epoch = epoch_;
@@ -409,7 +382,7 @@ State Iterator::Impl::state() {
   return state;
 }
 
-void Iterator::Impl::restore(const State& state) {
+void Iterator::Impl::go_to_place_of(const State& state) {
   const Digests ours = plan_.digests();
   if (state.digests.order != ours.order)
     throw StateError(
@@ -523,7 +496,10 @@ std::uint32_t Iterator::trace_run() const {
 }
 
 Loader::Loader(const Dataset& dataset, const LoaderOptions& options)
-    : Loader(plan_for(dataset, options), without_plan(options)) {}
+    : Loader(plan_for(dataset, options), without_plan(options)) {
+  if (const auto world = own_world(options))
+    own_->impl_->watch()->shares.announce(own_shares_text(plan(), *world));
+}
 
 Loader::Loader(const Plan& plan, const LoaderOptions& options) {
   if (options.shares || options.tail)
@@ -532,7 +508,7 @@ Loader::Loader(const Plan& plan, const LoaderOptions& options) {
                       {}, "leave it out, or make the plan with it");
   if (options.empty == Empty::refuse) refuse_empty_shares(*plan.data());
   own_.reset(new Iterator(
-      std::make_unique<Iterator::Impl>(plan, options, std::make_shared<OneBatchWatch>())));
+      std::make_unique<Iterator::Impl>(plan, options, std::make_shared<LoaderWatch>())));
   for (const std::string& warning : plan.data()->program.warnings) report(warning);
 }
 Loader::Loader(Loader&&) noexcept = default;
@@ -589,7 +565,7 @@ std::uint32_t Loader::trace_run() const {
 
 Loader::EpochIterator Loader::begin() {
   if (in_loop_) {
-    own_->impl_->watch()->done(loop_batches_);
+    own_->impl_->watch()->loops.done(loop_batches_);
     own_->set_epoch(own_->epoch() + 1);
   }
   in_loop_ = true;

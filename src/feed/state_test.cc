@@ -102,6 +102,23 @@ TEST(StateTest, ADrawnSeedIsPartOfTheState) {
   }
 }
 
+TEST(StateTest, SetEpochRightAfterARestoreKeepsThePlaceInTheSameEpochOnly) {
+  const State state = some_state();
+  const auto first_id = [&](const std::vector<std::uint64_t>& epochs, bool receives = false) {
+    Loader loader(numbers(), {.threads = 0});
+    loader.restore(state);
+    if (receives) loader.next();
+    for (const std::uint64_t epoch : epochs) loader.set_epoch(epoch);
+    return std::pair(loader.next()->step(), loader.epoch());
+  };
+  EXPECT_EQ(first_id({}), std::pair(5UL, 0UL));
+  EXPECT_EQ(first_id({0}), std::pair(5UL, 0UL));
+  EXPECT_EQ(first_id({0, 0}), std::pair(5UL, 0UL));
+  EXPECT_EQ(first_id({1}), std::pair(0UL, 1UL));
+  EXPECT_EQ(first_id({1, 0}), std::pair(0UL, 0UL));
+  EXPECT_EQ(first_id({0}, true), std::pair(0UL, 0UL)) << "a batch was received since";
+}
+
 TEST(StateTest, APositionBeyondTheDataIsRefused) {
   Loader loader(numbers(), {.threads = 0});
   State state = some_state();

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/launch_table.h"
 #include "base/report.h"
 #include "feed/one_batch.h"
 #include "penstock/loader.h"
@@ -39,6 +40,39 @@ TEST(WarningsTest, TheThirdIteratorInARowThatGaveOneBatchIsTold) {
   for (int i = 0; i < 5; ++i) (void)loader.iterate().next();
   EXPECT_THAT(reports.texts, ElementsAre(AllOf(HasSubstr("three iterators in a row"),
                                                HasSubstr("keep one iterator"))));
+}
+
+TEST(WarningsTest, RankZeroSaysOnceThatALoaderServesItsShareOnly) {
+  const auto said = [](const LaunchTable::Variables& variables, const LoaderOptions& options,
+                       const Dataset& dataset = numbers()) {
+    const LaunchTable table(variables);
+    const Reports reports;
+    Loader loader(dataset, options);
+    EXPECT_THAT(reports.texts, IsEmpty()) << "before an epoch begins";
+    Iterator iterator = loader.iterate();
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      while (loader.next()) {
+      }
+      while (iterator.next()) {
+      }
+    }
+    return reports.texts;
+  };
+  const LoaderOptions found{.threads = 0};
+  EXPECT_THAT(said(LaunchTable::torchrun(0, 2), found),
+              ElementsAre(AllOf(HasSubstr("rank 0 of 2 (torchrun)"),
+                                HasSubstr("about 10 of the 20 samples"), HasSubstr("world=1"))));
+  EXPECT_THAT(said(LaunchTable::torchrun(1, 2), found), IsEmpty());
+  EXPECT_THAT(said(LaunchTable::torchrun(0, 1), found), IsEmpty());
+  const LoaderOptions named{.shares = {{2, 0, 1}}, .threads = 0};
+  EXPECT_THAT(said(LaunchTable::torchrun(0, 2), named), IsEmpty());
+  const LoaderOptions group{
+      .shares = {{2, 0, 1}}, .shares_from = "torch.distributed", .threads = 0};
+  EXPECT_THAT(said({}, group), ElementsAre(HasSubstr("rank 0 of 2 (torch.distributed)")));
+  const Dataset stream =
+      numbers().unbatch().filter([](const Sample&) { return true; }).batch(4, {.tail = Tail::pad});
+  EXPECT_THAT(said(LaunchTable::torchrun(0, 2), found, stream),
+              ElementsAre(HasSubstr("share 0 of 2 of each batch")));
 }
 
 TEST(WarningsTest, IteratorsThatGoOnAreNotTold) {

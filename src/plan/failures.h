@@ -79,14 +79,14 @@ Result<void> for_good_rows(const BlockView& out, const IdSpace& ids, Body body) 
       continue;
     }
     const bool collected = failed != nullptr && out.identity.failures != nullptr;
-    if (!failure.row_known && end - row > 1 && collected) {
+    if (!failure.row_known && end - row > 1 && collected && !failure.must_raise) {
       run_max = 1;
       continue;
     }
     tries = 0;
     failure.row += row;
     Failure named = at_sample(std::move(failure), ids, out);
-    if (!collected || named.may_pass) return named;
+    if (!collected || named.may_pass || named.must_raise) return named;
     const std::size_t bad = named.row;
     out.identity.failures->add(std::move(named), failed + bad);
     failed[bad] = kRowFailed;

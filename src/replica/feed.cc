@@ -59,6 +59,7 @@ void Feed::Impl::share_seed(Coordinator& coordinator) {
 
 Step Feed::Impl::step_of(std::vector<Batch> shares, const State::Epochs& at) {
   ++loop_steps_;
+  resumed_ = false;
   Step step;
   step.shares_ = std::move(shares);
   step.epoch_ = at.epoch;
@@ -135,6 +136,7 @@ void Feed::Impl::restore(const State& state) {
         {}, "distribute with the steps_per_epoch that the state was saved with");
   loader_.restore(state);
   in_loop_ = false;
+  resumed_ = true;
   if (!steps_) return;
   pass_steps_ = state.step;
   if (state.epochs) {
@@ -157,14 +159,16 @@ void Feed::Impl::restore(const State& state) {
   }
 }
 
-void Feed::Impl::set_epoch(std::uint64_t epoch) {
-  if (steps_ && !restart_ && epoch != epoch_)
+void Feed::Impl::set_epoch(std::uint64_t target) {
+  if (resumed_ && target == epoch()) return;
+  if (steps_ && !restart_ && target != epoch_)
     throw ConfigError(fmt::format("epoch {}: epochs of {} steps may begin in the middle of a pass",
-                                  epoch, *steps_),
+                                  target, *steps_),
                       {}, "restore a state, or distribute with restart");
-  loader_.set_epoch(epoch);
+  loader_.set_epoch(target);
   in_loop_ = false;
-  epoch_ = epoch;
+  resumed_ = false;
+  epoch_ = target;
   epoch_steps_ = pass_steps_ = 0;
 }
 

@@ -166,6 +166,23 @@ TEST(FeedTest, ALoadersOwnStateIsCountedInEpochsOfOurs) {
   EXPECT_THROW(shorter.restore(state), StateError);
 }
 
+TEST(FeedTest, SetEpochRightAfterARestoreKeepsThePlace) {
+  MirroredStrategy strategy({"cpu:0", "cpu:1"});
+  const Dataset dataset = Dataset::range(48).batch(4);
+  for (const DistributeOptions& options :
+       {DistributeOptions{}, DistributeOptions{.steps_per_epoch = 5},
+        DistributeOptions{.steps_per_epoch = 5, .restart = true}}) {
+    Feed saved = strategy.distribute(dataset, options);
+    for (int i = 0; i < 3; ++i) saved.next();
+    Feed feed = strategy.distribute(dataset, options);
+    feed.restore(saved.state());
+    feed.set_epoch(0);
+    EXPECT_EQ(feed.next()->step(), 3U);
+    feed.set_epoch(0);
+    EXPECT_EQ(feed.next()->step(), 0U) << "a step was received since";
+  }
+}
+
 TEST(FeedTest, AnEndlessDatasetNeedsSteps) {
   MirroredStrategy strategy(cpus(2));
   const Dataset endless = Dataset::range(7).batch(2).repeat();

@@ -4,8 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <deque>
+#include <utility>
+
 #include "base/io.h"
 #include "base/json.h"
+#include "base/mutex.h"
 #include "base/printable.h"
 
 namespace penstock {
@@ -31,39 +35,89 @@ std::string json_of(const LedgerEntry& entry) {
 
 }  // namespace
 
-void Ledger::add(const std::vector<LedgerEntry>& entries) {
-  std::string lines;
-  for (const LedgerEntry& entry : entries) {
-    if (entry.epoch != epoch_) {
-      epoch_ = entry.epoch;
-      epoch_count_ = 0;
-      epoch_first_.clear();
+/// What other threads may look at while the consumer adds to it.
+class Ledger::Entries {
+ public:
+  explicit Entries(std::uint64_t limit) : limit_(limit) {}
+
+  struct Added {
+    std::string lines;     // for the file
+    std::string too_many;  // what is wrong, if the limit is passed
+  };
+  Added add(const std::vector<LedgerEntry>& entries) {
+    Lock lock(mutex_);
+    Added added;
+    for (const LedgerEntry& entry : entries) {
+      if (entry.epoch != epoch_) {
+        epoch_ = entry.epoch;
+        epoch_count_ = 0;
+        epoch_first_.clear();
+      }
+      ++count_;
+      ++epoch_count_;
+      if (epoch_first_.size() < kFirstMax) epoch_first_.push_back(line_of(entry));
+      if (latest_.size() == kEntriesMax) latest_.pop_front();
+      latest_.push_back(entry);
+      added.lines += json_of(entry);
     }
-    ++count_;
-    ++epoch_count_;
-    if (epoch_first_.size() < kFirstMax) epoch_first_.push_back(line_of(entry));
-    if (entries_.size() == kEntriesMax) entries_.erase(entries_.begin());
-    entries_.push_back(entry);
-    lines += json_of(entry);
+    if (epoch_count_ > limit_)
+      added.too_many =
+          fmt::format("{} samples of epoch {} were left out, more than the {} allowed:\n  {}",
+                      epoch_count_, epoch_, limit_, fmt::join(epoch_first_, "\n  "));
+    return added;
   }
-  if (!file_.empty() && !lines.empty())
-    if (const auto written = Io::real().append(file_, lines); !written)
+  [[nodiscard]] std::vector<LedgerEntry> latest() const {
+    Lock lock(mutex_);
+    return {latest_.begin(), latest_.end()};
+  }
+  [[nodiscard]] std::uint64_t count() const {
+    Lock lock(mutex_);
+    return count_;
+  }
+  [[nodiscard]] std::string text() const {
+    Lock lock(mutex_);
+    std::string text = fmt::format("{} samples left out\n", count_);
+    for (const LedgerEntry& entry : latest_) text += fmt::format("  {}\n", line_of(entry));
+    return text;
+  }
+
+ private:
+  const std::uint64_t limit_;
+  mutable Mutex mutex_;
+  std::uint64_t count_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  std::uint64_t epoch_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  std::uint64_t epoch_count_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  std::vector<std::string> epoch_first_ PENSTOCK_GUARDED_BY(mutex_);
+  std::deque<LedgerEntry> latest_ PENSTOCK_GUARDED_BY(mutex_);
+};
+
+Ledger::Ledger(std::string file, std::uint64_t limit)
+    : file_(std::move(file)), entries_(std::make_unique<Entries>(limit)) {}
+Ledger::~Ledger() = default;
+
+void Ledger::add(const std::vector<LedgerEntry>& entries) {
+  const Entries::Added added = entries_->add(entries);
+  if (!file_.empty() && !added.lines.empty())
+    if (const auto written = Io::real().append(file_, added.lines); !written)
       throw IoError(fmt::format("the ledger cannot be written: {}", written.failure().message));
-  if (epoch_count_ > limit_)
-    throw SampleError(
-        fmt::format("{} samples of epoch {} were left out, more than the {} allowed:\n  {}",
-                    epoch_count_, epoch_, limit_, fmt::join(epoch_first_, "\n  ")),
-        {},
-        file_.empty() ? "mend the data, or allow more with skip_limit"
-                      : fmt::format("all of them are in {}; mend the data, or allow more with "
-                                    "skip_limit",
-                                    file_));
+  if (added.too_many.empty()) return;
+  throw SampleError(added.too_many, {},
+                    file_.empty() ? "mend the data, or allow more with skip_limit"
+                                  : fmt::format("all of them are in {}; mend the data, or allow "
+                                                "more with skip_limit",
+                                                file_));
+}
+
+std::vector<LedgerEntry> Ledger::entries() const {
+  return entries_->latest();
+}
+
+std::uint64_t Ledger::count() const {
+  return entries_->count();
 }
 
 std::string Ledger::text() const {
-  std::string text = fmt::format("{} samples left out\n", count_);
-  for (const LedgerEntry& entry : entries_) text += fmt::format("  {}\n", line_of(entry));
-  return text;
+  return entries_->text();
 }
 
 }  // namespace penstock

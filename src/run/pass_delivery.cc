@@ -177,7 +177,8 @@ std::optional<StepBatches> PassRun::next() {
 }
 
 std::optional<StepBatches> PassRun::next_if_ready() {
-  if (handed_.empty() || stopped() || settings_.ledger != nullptr) return std::nullopt;
+  // Without mutex_: a thread that reads ahead may have it for a while.
+  if (handed_.empty() || was_stopped_ || settings_.ledger != nullptr) return std::nullopt;
   {
     Lock lock(handed_.front()->mutex);
     if (handed_.front()->failure) return std::nullopt;

@@ -89,6 +89,7 @@ void PassRun::stop(Pool* pool) {
   {
     Lock lock(mutex_);
     stopped_ = true;
+    was_stopped_ = true;
     for (Task* task : tasks_) task->activity.cancelled = true;
     head_ready_.notify_all();
   }

@@ -226,6 +226,7 @@ class PassRun final : public Work {
   std::atomic<std::uint64_t> delivered_{0};
   std::atomic<bool> starved_{false};  // a thread found the window full
   std::atomic<std::uint64_t> window_{1};
+  std::atomic<bool> was_stopped_{false};  // as stopped_, for who must not wait for mutex_
 
   // The consumer's own
   std::deque<std::unique_ptr<Flying>> handed_;

@@ -186,7 +186,8 @@ bool PassRun::learn_row(std::uint64_t step, const Place& place, std::uint64_t ro
   if (done && flag == kRowMasked && block.samples[0].leaves().empty()) return false;
   if (!done) {
     // Where such a sample is left out the next one tells as well.
-    if (settings_.ledger != nullptr && !done.failure().may_pass) return false;
+    if (settings_.ledger != nullptr && !done.failure().may_pass && !done.failure().must_raise)
+      return false;
     raise_at(std::move(done.failure()), step);
   }
   const Sample& sample = block.samples[0];
