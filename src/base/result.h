@@ -17,10 +17,10 @@ struct Failure {
   Where where = {};
   std::string remedy = {};
   std::exception_ptr cause = {};
-  std::size_t row = 0;      // in the block that failed
-  bool row_known = true;    // false where a function failed for a block as a whole
-  bool may_pass = false;    // an IO error that may not come again
-  bool try_again = false;   // as `may_pass`, but when it comes again it is the sample's fault
+  std::size_t row = 0;     // in the block that failed
+  bool row_known = true;   // false where a function failed for a block as a whole
+  bool may_pass = false;   // an IO error that may not come again
+  bool try_again = false;  // as `may_pass`, but when it comes again it is the sample's fault
   bool no_memory = false;
   bool must_raise = false;  // no policy leaves it out: the program is asked to end
 

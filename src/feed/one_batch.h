@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "base/fault.h"
 #include "base/report.h"
 
 namespace penstock {
@@ -17,7 +18,7 @@ class OneBatchWatch {
     if (batches == 0) return;
     if (batches > 1) {
       in_a_row_ = 0;
-    } else if (++in_a_row_ == kTooMany) {
+    } else if (++in_a_row_ == kTooMany && !PENSTOCK_OFF("warn.one_batch_iterators")) {
       report(
           "three iterators in a row gave one batch each, and each starts an epoch anew: keep one "
           "iterator and call next() on it");

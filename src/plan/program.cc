@@ -96,7 +96,8 @@ class Compiler {
   MapPlace place_of(const MapVerb& map) { return place_of(*map.op, map.seed, map.op->describe()); }
   [[nodiscard]] std::shared_ptr<RowStore> store_of(const Node& node, const CacheVerb& cache,
                                                    std::uint64_t first_id) {
-    if (const Node* random = random_below(node.input()))
+    if (const Node* random = random_below(node.input());
+        random && !PENSTOCK_OFF("warn.random_cache"))
       warnings_.push_back(
           fmt::format("cache: {} before it draws once and for all, so that every epoch sees the "
                       "same; put it after cache()",
@@ -428,6 +429,7 @@ bool has_sequence(const Program& program) {
 }
 
 std::optional<std::string> batch_of_batches(const ElementSpec& element) {
+  if (PENSTOCK_OFF("warn.batched_again")) return std::nullopt;
   if (!element.known || element.fields.size() < 2) return std::nullopt;
   const Shape& first = element.fields.front().shape;
   bool ranks_differ = false;
