@@ -7,11 +7,13 @@ namespace penstock {
 
 Plan plan_for(const Dataset& dataset, const LoaderOptions& options) {
   if (options.shares)
-    return Plan(dataset.resolve(), {.shares = *options.shares, .tail = options.tail});
+    return Plan(dataset.resolve(options.while_waiting),
+                {.shares = *options.shares, .tail = options.tail});
   const World world = find_world();
-  Plan plan(dataset.resolve(), {.shares = {world.data_size, world.data_rank, 1},
-                                .tail = options.tail,
-                                .world = world.text()});
+  Plan plan(dataset.resolve(options.while_waiting),
+            {.shares = {world.data_size, world.data_rank, 1},
+             .tail = options.tail,
+             .world = world.text()});
   if (world.data_size > 1) refuse_drawn_seed(*plan.data(), world.data_size);
   return plan;
 }

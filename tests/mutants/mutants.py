@@ -19,8 +19,8 @@ MUTANTS = [
      "batches.emplace_back("
      "std::shared_ptr<const BatchData>(std::shared_ptr<void>(), share.get()));"),
     ("missing-count decremented before the write", "src/run/pass_run.cc",
-     "finish(piece, compute(piece), task.began);",
-     "finish(piece, {}, task.began), static_cast<void>(compute(piece));"),
+     "finish(piece, compute(piece), task);",
+     "finish(piece, {}, task), static_cast<void>(compute(piece));"),
     ("restore after a change of G off by one", "src/feed/loader.cc",
      "{state.step, state.position, batch}", "{state.step, state.position + 1, batch}"),
     ("repeat ignoring its round", "src/plan/order_stages.cc",
