@@ -334,7 +334,8 @@ class Dataset {
   // Looking
   /// The dataset with what must be looked at before a plan: runs each select() and split() once,
   /// and keeps what it found for all copies. Throws SampleError when a predicate fails.
-  [[nodiscard]] Dataset resolve() const;
+  /// `while_waiting` is called now and then meanwhile; what it throws ends the search.
+  [[nodiscard]] Dataset resolve(const std::function<void()>& while_waiting = {}) const;
   [[nodiscard]] Cardinality cardinality() const;
   [[nodiscard]] const ElementSpec& element_spec() const;
   [[nodiscard]] bool batched() const;

@@ -6,6 +6,7 @@
 namespace penstock::python {
 
 void bind_interpreter(nanobind::module_& module);
+void bind_stacks(nanobind::module_& module);
 void bind_errors(nanobind::module_& module);
 void bind_dataset(nanobind::module_& module);
 void bind_image(nanobind::module_& module);

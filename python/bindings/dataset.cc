@@ -150,7 +150,7 @@ nb::object sample(const Dataset& self, std::uint64_t number) {
   {
     const Unlocked unlocked;
     const InThisProcess here;
-    made = self.sample(number);
+    made = self.resolve(look_for_signals).sample(number);
   }
   return to_python(made);
 }
@@ -280,7 +280,7 @@ void bind_dataset(nb::module_& module) {
   bind_order_of(dataset);
   dataset.def("resolve", [](const Dataset& self) {
     const Unlocked unlocked;
-    return self.resolve();
+    return self.resolve(look_for_signals);
   });
   dataset.def("cardinality", cardinality);
   dataset.def("element_spec", [](const Dataset& self) { return to_python(self.element_spec()); });

@@ -18,6 +18,7 @@ NB_MODULE(_native, module) {
   module.def("_break_promise", penstock::fault::switch_off);  // for tests
 #endif
   penstock::python::bind_interpreter(module);
+  penstock::python::bind_stacks(module);
   penstock::python::bind_errors(module);
   penstock::python::bind_dataset(module);
   penstock::python::bind_image(module);

@@ -225,12 +225,10 @@ class Iterator::Impl {
   ElementSpec spec_for(const Place& place, const BlockView* pulled) {
     if (plan_.data()->program.spec.known) return plan_.data()->program.spec;
     if (mold_.layout && !mold_.layout->spec.fields.empty()) return mold_.layout->spec;
-    ElementSpec spec = ElementSpec::none();
-    for_each_share(place, [&](std::uint32_t share, const Cut& cut) {
-      if (spec.fields.empty() && cut.size(share) > 0)
-        spec = ElementSpec::of(compute_row(*plan_.data(), place, cut.first(share), pulled));
-    });
-    return spec;
+    if (place.count == 0) return ElementSpec::none();
+    // The first row that is ours, or another's: every share has the same fields.
+    const std::uint64_t row = cut_of(place, plan_.shares().total).first(plan_.shares().first);
+    return ElementSpec::of(compute_row(*plan_.data(), place, row < place.count ? row : 0, pulled));
   }
 
   void start_run();

@@ -76,8 +76,8 @@ Batch compute_block(const PlanData& data, const BlockId& block, const Place& pla
   const std::uint64_t samples =
       std::min(block.count, place.count - std::min(block.first, place.count));
   ElementSpec spec = data.program.spec;
-  if (!spec.known && samples > 0)
-    spec = ElementSpec::of(compute_row(data, place, block.first, pulled));
+  if (!spec.known && place.count > 0)
+    spec = ElementSpec::of(compute_row(data, place, samples > 0 ? block.first : 0, pulled));
   if (!spec.known) spec = ElementSpec::none();
   const ShareFacts facts{
       block.pass, block.step, 0, 1, samples, place.count, place.padded_to > 0 ? block.count : 0};

@@ -34,13 +34,14 @@ Plan plan_for(const Dataset& dataset, const LoaderOptions& options) {
   if (options.shares) {
     const auto found = own_world(options);
     return Plan(
-        dataset.resolve(),
+        dataset.resolve(options.while_waiting),
         {.shares = *options.shares, .tail = options.tail, .world = found ? found->text() : ""});
   }
   const World world = find_world();
-  Plan plan(dataset.resolve(), {.shares = {world.data_size, world.data_rank, 1},
-                                .tail = options.tail,
-                                .world = world.text()});
+  Plan plan(dataset.resolve(options.while_waiting),
+            {.shares = {world.data_size, world.data_rank, 1},
+             .tail = options.tail,
+             .world = world.text()});
   if (world.data_size > 1) refuse_drawn_seed(*plan.data(), world.data_size);
   return plan;
 }

@@ -392,5 +392,26 @@ TEST(StreamWaitTest, AGeneratorThatDoesNotReturnIsAbandonedByNameAndMayComeBackL
   }
 }
 
+// Nobody may want the samples that a costly map before a filter computes ahead.
+TEST(StreamWaitTest, OfSlowSamplesNoMoreAreComputedAheadThanThereAreThreads) {
+  const PoolOf three(3);
+  VirtualClock clock;
+  std::atomic<int> calls{0};
+  Loader loader(Dataset::range(1000)
+                    .map([&](std::int64_t x) {
+                      ++calls;
+                      clock.advance(milliseconds(100));
+                      return x;
+                    })
+                    .filter([](std::int64_t) { return true; })
+                    .take(6)
+                    .batch(2),
+                {.threads = 3, .clock = &clock});
+  int steps = 0;
+  while (loader.next()) ++steps;
+  EXPECT_EQ(steps, 3);
+  EXPECT_LE(calls, 6 + 3);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 
 #include "base/clock.h"
+#include "base/pool.h"
+#include "base/thread.h"
 #include "penstock/penstock.h"
 
 namespace penstock {
@@ -78,6 +81,55 @@ TEST(WhileWaitingTest, IsNotCalledWhileNoTimePasses) {
     while (loader.next()) {
     }
   });
+}
+
+TEST(WhileWaitingTest, WhatItThrowsEndsASelectAndItsThreadsComeBack) {
+  std::atomic<int> calls{0};
+  const auto dataset = Dataset::range(100'000'000).select([&](std::int64_t) {
+    ++calls;
+    return true;
+  });
+  LoaderOptions options;
+  options.while_waiting = [&] {
+    if (calls > 0) throw Interrupted();
+  };
+  EXPECT_THROW(Loader(dataset.batch(4), options), Interrupted);
+  const int before = calls;
+  for (int i = 0; i < 1000; ++i) yield_thread();
+  EXPECT_EQ(calls, before) << "nobody goes on with it";
+  EXPECT_EQ(Pool::abandoned(), 0U);
+}
+
+TEST(WhileWaitingTest, AnInterruptedSelectMayBeAskedForAgain) {
+  bool interrupt = true;
+  const auto dataset = Dataset::range(5000).select([](std::int64_t x) { return x % 5 == 0; });
+  const auto look = [&] {
+    if (interrupt) throw Interrupted();
+  };
+  EXPECT_THROW((void)dataset.resolve(look), Interrupted);
+  interrupt = false;
+  EXPECT_EQ(dataset.resolve(look).cardinality().count(), 1000U);
+}
+
+TEST(WhileWaitingTest, APredicateThatDoesNotReturnIsAbandoned) {
+  struct Gate {
+    std::atomic<bool> inside{false};
+    std::atomic<bool> open{false};
+  };
+  const auto gate = std::make_shared<Gate>();
+  const auto dataset = Dataset::range(4).select([gate](std::int64_t) {
+    gate->inside = true;
+    gate->open.wait(false);
+    return true;
+  });
+  EXPECT_THROW((void)dataset.resolve([gate] {
+    if (gate->inside) throw Interrupted();
+  }),
+               Interrupted);
+  EXPECT_EQ(Pool::abandoned(), 1U);
+  gate->open = true;
+  gate->open.notify_all();
+  while (Pool::abandoned() > 0) yield_thread();
 }
 
 }  // namespace

@@ -49,6 +49,8 @@ class Gang {
   using Body = std::function<void(std::size_t first, std::size_t rows, Scratch& scratch)>;
   virtual ~Gang() = default;
   virtual void run(std::size_t rows, Scratch& scratch, const Body& body) = 0;
+  /// How many threads may work on it at once.
+  [[nodiscard]] virtual unsigned threads() const = 0;
 };
 
 /// What a pull needs besides the cursor.
@@ -56,6 +58,7 @@ struct Pulling {
   Scratch& scratch;
   RowFailures* failures = nullptr;  // collects rows that cannot be made; null: the first one ends
   Gang* gang = nullptr;             // null: everything in the calling thread
+  Clock* clock = &Clock::real();    // what rows cost is measured by it
 };
 
 /// Rows of a block that stays with whoever made it, from `first` on.

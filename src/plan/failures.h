@@ -1,11 +1,17 @@
 #pragma once
 // Rows that could not be made, where policy says to go on without them.
 
+#include <fmt/format.h>
+
 #include <cstdint>
+#include <filesystem>
+#include <new>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/guarded.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "penstock/block.h"
@@ -48,10 +54,30 @@ class RowFailures {
   std::vector<Entry> failures_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
+/// `body(first, rows)`, where a lack of memory is a failure of one of its rows.
+template <typename Body>
+Result<void> within_memory(Body& body, std::size_t first, std::size_t rows) {
+  try {
+    return body(first, rows);
+  } catch (const std::bad_alloc&) {
+    Failure failure = no_memory(0);
+    failure.row_known = rows == 1;
+    return failure;
+  }
+}
+
+/// Says how large the file of a sample is for which there was not enough memory.
+inline void add_file_size(Failure& failure) {
+  std::error_code unknown;
+  const std::uint64_t bytes = std::filesystem::file_size(failure.where.file, unknown);
+  if (!unknown) failure.message += fmt::format(" (its file has {} bytes)", bytes);
+}
+
 /// Calls `body(first, rows)` for the rows of `out` that have not failed, in as few runs as
-/// possible. A failure that may pass is tried again, three times at most. Any other marks its row,
-/// and the rest goes on; where nobody collects failures it is returned. (Flags without a collector
-/// are for rows that were masked.)
+/// possible. A failure that may pass is tried again, three times at most, and then returned; for a
+/// lack of memory it is the sample's then. Any other marks its row, and the rest goes on; where
+/// nobody collects failures it is returned. (Flags without a collector are for rows that were
+/// masked.)
 template <typename Body>
 Result<void> for_good_rows(const BlockView& out, const IdSpace& ids, Body body) {
   constexpr int kTriesMax = 3;
@@ -66,26 +92,29 @@ Result<void> for_good_rows(const BlockView& out, const IdSpace& ids, Body body) 
     }
     std::size_t end = row;
     while (end < out.rows && end - row < run_max && (failed == nullptr || failed[end] == 0)) ++end;
-    Result<void> done = body(row, end - row);
+    Result<void> done = within_memory(body, row, end - row);
     if (done) {
       row = end;
       tries = 0;
       continue;
     }
     Failure& failure = done.failure();
-    if (failure.may_pass && ++tries <= kTriesMax) {
+    if (failure.row > 0) tries = 0;  // another row than the one that was tried before
+    const bool row_known = failure.row_known || end - row == 1;
+    if ((failure.may_pass || (failure.try_again && row_known)) && ++tries <= kTriesMax) {
       row += failure.row;  // what came before it is done
       Clock::real().pause(std::chrono::milliseconds(1 << (2 * tries)));
       continue;
     }
     const bool collected = failed != nullptr && out.identity.failures != nullptr;
-    if (!failure.row_known && end - row > 1 && collected && !failure.must_raise) {
+    if (!row_known && (collected || failure.no_memory) && !failure.must_raise) {
       run_max = 1;
       continue;
     }
     tries = 0;
     failure.row += row;
     Failure named = at_sample(std::move(failure), ids, out);
+    if (named.no_memory) add_file_size(named);
     if (!collected || named.may_pass || named.must_raise) return named;
     const std::size_t bad = named.row;
     out.identity.failures->add(std::move(named), failed + bad);

@@ -197,15 +197,21 @@ class IndexedCursor final : public Cursor {
   }
 
  private:
-  /// How many rows to make at a time. Costly ones so that several threads have something to do,
-  /// cheap ones so that asking costs little against making them.
+  /// How many rows to compute at a time. Costly ones so that every thread has something to do, but
+  /// for no longer than some 20 ms or one row takes: nobody may want the rest. Cheap ones so that
+  /// asking costs little against computing them.
   [[nodiscard]] std::uint64_t rows_at_once(const Pulling& pulling) const {
     constexpr std::int64_t kCostly = 20'000;
     constexpr std::int64_t kCheap = 1'000;
     constexpr std::uint64_t kSharedRows = 64;
     constexpr std::uint64_t kCheapRows = 256;
     constexpr std::uint64_t kCheapBytes = std::uint64_t{64} * 1024;
-    if (row_cost_ >= kCostly) return pulling.gang != nullptr ? kSharedRows : 0;
+    constexpr std::int64_t kShareFor = 20'000'000;
+    if (row_cost_ >= kCostly) {
+      if (pulling.gang == nullptr) return 0;
+      const std::uint64_t threads = std::min<std::uint64_t>(pulling.gang->threads(), kSharedRows);
+      return std::clamp<std::uint64_t>(kShareFor / row_cost_, threads, kSharedRows);
+    }
     if (row_cost_ < 0 || row_cost_ > kCheap || row_bytes_ == 0) return 0;
     return std::min(kCheapRows, kCheapBytes / row_bytes_);
   }
@@ -230,16 +236,16 @@ class IndexedCursor final : public Cursor {
 
   /// The rows from the position on; returns how many could be made.
   Result<std::size_t> make(const BlockView& part, Pulling& pulling) {
-    const Nanoseconds began = Clock::real().now();
+    const Nanoseconds began = pulling.clock->now();
     auto kept = run_stage(*flow_.stage_, {turn_, position_, nullptr}, part, pulling);
-    row_cost_ = (Clock::real().now() - began).count() / static_cast<std::int64_t>(part.rows);
+    row_cost_ = (pulling.clock->now() - began).count() / static_cast<std::int64_t>(part.rows);
     return kept;
   }
 
   const IndexedFlow& flow_;
   const Turn turn_;
   std::uint64_t position_ = 0;
-  std::int64_t row_cost_ = -1;     // nanoseconds, as measured last
+  std::int64_t row_cost_ = -1;     // nanoseconds of all threads together, as measured last
   const std::uint64_t row_bytes_;  // 0 where they differ
   std::unique_ptr<RowBuffer> ahead_;
   BlockView ahead_rows_;           // of the buffer

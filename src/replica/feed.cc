@@ -37,10 +37,10 @@ void check_epochs(const Cardinality& steps, const DistributeOptions& options) {
 
 Feed::Impl::Impl(const Dataset& dataset, const DistributeOptions& options, const Shares& shares,
                  std::shared_ptr<StrategyCore> core)
-    : loader_(Plan(dataset.resolve(), {.shares = shares,
-                                       .tail = options.loader.tail,
-                                       .epochs = epochs_of(options),
-                                       .world = core->world_text()}),
+    : loader_(Plan(dataset.resolve(options.loader.while_waiting), {.shares = shares,
+                                                                   .tail = options.loader.tail,
+                                                                   .epochs = epochs_of(options),
+                                                                   .world = core->world_text()}),
               without_plan(options.loader)),
       core_(std::move(core)),
       number_(++core_->feeds),

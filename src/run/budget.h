@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 namespace penstock {
 
@@ -24,6 +25,41 @@ class ByteBudget {
  private:
   const std::uint64_t limit_;
   std::atomic<std::uint64_t> used_{0};
+};
+
+/// Bytes taken from a budget, given back when it is destroyed. One thread at a time.
+class BudgetLease {
+ public:
+  BudgetLease() = default;
+  ~BudgetLease() { resize(0); }
+  BudgetLease(BudgetLease&& other) noexcept
+      : budget_(other.budget_), bytes_(std::exchange(other.bytes_, 0)) {}
+  BudgetLease& operator=(BudgetLease&& other) noexcept {
+    std::swap(budget_, other.budget_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
+  /// As ByteBudget::take, in place of what was taken before.
+  bool take(ByteBudget& budget, std::uint64_t bytes, bool must) {
+    if (!budget.take(bytes, must)) return false;
+    resize(0);
+    budget_ = &budget;
+    bytes_ = bytes;
+    return true;
+  }
+  /// What was taken turned out to be `bytes`; nothing happens where nothing was taken.
+  void resize(std::uint64_t bytes) {
+    if (budget_ == nullptr) return;
+    if (bytes > bytes_) budget_->take(bytes - bytes_, true);
+    if (bytes < bytes_) budget_->give_back(bytes_ - bytes);
+    bytes_ = bytes;
+  }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  ByteBudget* budget_ = nullptr;
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace penstock

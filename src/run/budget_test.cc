@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace penstock {
 namespace {
 
@@ -19,6 +21,32 @@ TEST(ByteBudgetTest, WhatMustBeIsGivenBeyondTheLimit) {
   EXPECT_FALSE(budget.take(1, false));
   budget.give_back(500);
   EXPECT_TRUE(budget.take(1, false));
+}
+
+TEST(BudgetLeaseTest, GivesBackWhatItTookHoweverItEnds) {
+  ByteBudget budget(100);
+  {
+    BudgetLease lease;
+    EXPECT_TRUE(lease.take(budget, 60, false));
+    BudgetLease second;
+    EXPECT_FALSE(second.take(budget, 60, false));
+    EXPECT_EQ(second.bytes(), 0U);
+    lease.resize(90);
+    EXPECT_EQ(budget.used(), 90U);
+    lease.resize(20);
+    EXPECT_EQ(budget.used(), 20U);
+    second = std::move(lease);
+    EXPECT_EQ(budget.used(), 20U);
+    EXPECT_TRUE(second.take(budget, 30, true)) << "in place of the 20";
+    EXPECT_EQ(budget.used(), 30U);
+  }
+  EXPECT_EQ(budget.used(), 0U);
+}
+
+TEST(BudgetLeaseTest, WhatWasNotTakenDoesNotGrow) {
+  BudgetLease lease;
+  lease.resize(50);
+  EXPECT_EQ(lease.bytes(), 0U);
 }
 
 TEST(ByteBudgetTest, TheProcessHasSome) {

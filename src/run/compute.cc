@@ -225,6 +225,7 @@ Result<void> compute_step(const Program& program, const Place& place,
   tell(failures, first.failed, good_rows, destinations);
   if (any_failed(block->view())) block = only_good(block->view(), good_rows, scratch);
   for (const WholeOp& step : chain.whole) {
+    if (good_rows.empty()) break;  // functions are not called for nothing
     auto next = std::make_unique<ScratchBlock>(step.spec, good_rows.size(), scratch,
                                                block->view().identity);
     done = apply(step, chain.samples->ids(), place.turn.pass, block->view(), next->view(), scratch);

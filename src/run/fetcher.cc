@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <new>
 #include <unordered_map>
 #include <utility>
 
 #include "base/fault.h"
+#include "base/guarded.h"
 #include "base/mix.h"
 #include "base/printable.h"
 #include "base/thread.h"
@@ -29,10 +31,12 @@ std::uint64_t bytes_of(const Read& read) {
 Result<Bytes> guarded_read(Io& io, const Read& read) {
   try {
     return read_now(io, read);
-  } catch (const std::exception& error) {
-    Failure failure{fmt::format("{}: {}", printable(read.object), error.what())};
-    failure.may_pass = true;  // memory, most likely
+  } catch (const std::bad_alloc&) {
+    Failure failure = no_memory(0);
+    failure.message = fmt::format("{}: {}", printable(read.object), failure.message);
     return failure;
+  } catch (const std::exception& error) {
+    return Failure{fmt::format("{}: {}", printable(read.object), error.what())};
   }
 }
 
@@ -203,14 +207,20 @@ void Fetcher::queue(std::uint64_t step, std::vector<PlannedRead> reads) {
   }
   const unsigned wanted = static_cast<unsigned>(
       std::min<std::uint64_t>(options_.pace->threads(), shared_->waiting.size()));
-  while (shared_->running < wanted) {
+  bool can_start = true;
+  while (shared_->running < wanted && can_start) {
     std::erase_if(shared_->slots, [](const auto& slot) {
       if (slot->finished) slot->thread->join();  // it has left already
       return slot->finished;
     });
     auto slot = std::make_shared<Slot>();
-    slot->thread = std::make_unique<Thread>(fmt::format("penstock-io-{}", shared_->slots.size()),
-                                            [shared = shared_, slot] { serve(shared, slot); });
+    try {
+      slot->thread = std::make_unique<Thread>(fmt::format("penstock-io-{}", shared_->slots.size()),
+                                              [shared = shared_, slot] { serve(shared, slot); });
+    } catch (const std::exception&) {
+      can_start = false;  // fewer threads read, or the workers do
+      continue;
+    }
     shared_->slots.push_back(std::move(slot));
     ++shared_->running;
   }

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/mutex.h"
+#include "base/pool.h"
 #include "run/budget.h"
 #include "source/reader.h"
 
@@ -23,7 +24,7 @@ namespace penstock {
 /// Outlives the passes of a loader. Thread-safe.
 class ReadPace {
  public:
-  static constexpr unsigned kThreadsMax = 32;
+  static constexpr unsigned kThreadsMax = Pool::kReadingThreadsMax;
   void measured(Nanoseconds took, std::uint64_t bytes);
   /// 0 while reads are answered in well under 100 us.
   [[nodiscard]] unsigned threads() const { return threads_.load(std::memory_order_relaxed); }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fault.h"
 #include "base/thread.h"
 
 namespace penstock {
@@ -207,6 +208,19 @@ TEST_F(FetcherTest, WhatMemoryDoesNotTakeIsAFailureOfTheRow) {
   io_.wait_for_reads("huge", 1);
   io_.release("huge");
   EXPECT_THAT(get(2, "huge"), HasSubstr("failed: huge: "));
+}
+
+TEST_F(FetcherTest, WhereNoThreadCanBeStartedTheWorkersReadForThemselves) {
+  make_slow();
+  fault::arm("thread.start", 1);
+  fetcher_.queue(0, {planned(0, "a"), planned(1, "b")});
+  fault::disarm_all();
+  EXPECT_EQ(fetcher_.threads(), 0U);
+  EXPECT_EQ(get(0, "a"), "a");
+  EXPECT_EQ(get(1, "b"), "b");
+  fetcher_.forget(0);
+  EXPECT_EQ(fetcher_.bytes_held(), 0U);
+  EXPECT_EQ(budget_.used(), 0U);
 }
 
 TEST_F(FetcherTest, BytesAreTakenFromTheBudgetAndGivenBack) {

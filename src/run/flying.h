@@ -1,6 +1,7 @@
 #pragma once
 // What a pass has in the air; part of pass_run.
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -28,8 +29,14 @@ struct PassRun::Flying {
   bool whole = false;
   /// What is claimed one by one: shares, or the step as one.
   [[nodiscard]] std::size_t parts() const { return asked_for ? 1 : shares.size(); }
-  std::uint64_t kept_rows = 0;  // of the first share with rows, delivered without computing
-  std::uint64_t bytes = 0;      // taken from the budget
+  std::uint64_t learned_rows = 0;  // of the first shares, delivered without computing
+  BudgetLease bytes;
+  /// How many of the first rows of a share are there already.
+  [[nodiscard]] std::uint64_t learned_rows_of(std::size_t share) const {
+    std::uint64_t left = learned_rows;
+    for (std::size_t i = 0; i < share; ++i) left -= std::min(left, shares[i]->facts().rows);
+    return std::min(left, shares[share]->facts().rows);
+  }
   bool reads_queued = false;
   std::vector<std::vector<std::uint8_t>> failed;  // by share and row, where policy is to skip
   mutable RowFailures failures;

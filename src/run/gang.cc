@@ -5,18 +5,19 @@
 
 namespace penstock {
 
-void PoolGang::work(Job& job, Scratch& scratch) {
+bool PoolGang::work_one(Job& job, Scratch& scratch) {
+  const std::size_t first = job.next.fetch_add(job.piece);
+  // From the last piece on there is nothing to help with, however long that one takes.
+  if (first + job.piece >= job.rows) open_.store(false, std::memory_order_release);
+  if (first >= job.rows) return false;
   try {
-    while (true) {
-      const std::size_t first = job.next.fetch_add(job.piece);
-      if (first >= job.rows) return;
-      (*job.body)(first, std::min(job.piece, job.rows - first), scratch);
-    }
+    (*job.body)(first, std::min(job.piece, job.rows - first), scratch);
   } catch (...) {
     job.next = job.rows;
     Lock lock(mutex_);
     if (!job.broken) job.broken = std::current_exception();
   }
+  return true;
 }
 
 void PoolGang::run(std::size_t rows, Scratch& scratch, const Body& body) {
@@ -41,8 +42,8 @@ void PoolGang::run(std::size_t rows, Scratch& scratch, const Body& body) {
   }
   open_.store(true, std::memory_order_release);
   call_help_();
-  work(job, scratch);
-  open_.store(false, std::memory_order_release);
+  while (work_one(job, scratch)) {
+  }
   Lock lock(mutex_);
   job_ = nullptr;
   while (job.helpers > 0) done_.wait(mutex_);
@@ -57,7 +58,7 @@ void PoolGang::help(Scratch& scratch) {
     job = job_;
     ++job->helpers;
   }
-  work(*job, scratch);
+  work_one(*job, scratch);
   Lock lock(mutex_);
   --job->helpers;
   done_.notify_all();

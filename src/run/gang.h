@@ -22,8 +22,10 @@ class PoolGang final : public Gang {
   void run(std::size_t rows, Scratch& scratch, const Body& body) override;
 
   [[nodiscard]] bool wants_help() const { return open_.load(std::memory_order_acquire); }
-  /// Takes part in what is run, if it still needs help.
+  /// Does one piece of what is run, if it still needs help: other loaders have a right to the
+  /// thread, too.
   void help(Scratch& scratch);
+  [[nodiscard]] unsigned threads() const override { return threads_; }
 
  private:
   struct Job {
@@ -34,7 +36,8 @@ class PoolGang final : public Gang {
     std::exception_ptr broken = nullptr;  // guarded by the gang's mutex
     unsigned helpers = 0;                 // as well
   };
-  void work(Job& job, Scratch& scratch);
+  /// False when no piece was left.
+  bool work_one(Job& job, Scratch& scratch);
 
   const unsigned threads_;
   const std::function<void()> call_help_;

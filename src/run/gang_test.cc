@@ -204,5 +204,49 @@ TEST(GangTest, HelpAfterTheEndIsNothing) {
   EXPECT_TRUE(std::ranges::all_of(times, [](const auto& count) { return count == 1; }));
 }
 
+TEST(GangTest, AHelperDoesOnePieceAndMayThenServeOthers) {
+  VirtualClock clock;
+  std::atomic<int> rows_of_helper{-1};
+  std::atomic<bool> helped{false};
+  PoolGang* self = nullptr;
+  std::vector<Thread> helper;
+  PoolGang gang(
+      2,
+      [&] {
+        helper.emplace_back("helper", [&] {
+          Scratch scratch;
+          rows_of_helper = 0;
+          self->help(scratch);
+          helped = true;
+        });
+      },
+      clock);
+  self = &gang;
+  Scratch mine;
+  gang.run(10, mine, [&](std::size_t first, std::size_t, Scratch& scratch) {
+    if (first == 0) return clock.advance(milliseconds(1));
+    if (&scratch != &mine) {
+      ++rows_of_helper;
+      return;
+    }
+    while (!helped) yield_thread();  // all the time in the world to take more
+  });
+  EXPECT_EQ(rows_of_helper, 1);
+}
+
+TEST(GangTest, WantsNoHelpWhileTheLastRowIsComputed) {
+  VirtualClock clock;
+  PoolGang* self = nullptr;
+  PoolGang gang(2, [] {}, clock);
+  self = &gang;
+  Scratch scratch;
+  std::vector<bool> wanted;
+  gang.run(4, scratch, [&](std::size_t first, std::size_t, Scratch&) {
+    if (first == 0) return clock.advance(milliseconds(1));
+    wanted.push_back(self->wants_help());
+  });
+  EXPECT_EQ(wanted, (std::vector<bool>{true, true, false}));
+}
+
 }  // namespace
 }  // namespace penstock

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace penstock {
 namespace {
@@ -20,17 +21,28 @@ std::uint64_t divide_up(std::uint64_t amount, std::uint64_t by) {
 
 }  // namespace
 
-Pacing::Pacing(Limits limits)
+void Pacing::Log::add(Decision decision) {
+  Lock lock(mutex_);
+  if (decisions_.size() < kDecisionsMax) decisions_.push_back(std::move(decision));
+}
+
+std::vector<Pacing::Decision> Pacing::Log::decisions() const {
+  Lock lock(mutex_);
+  return decisions_;
+}
+
+Pacing::Pacing(Limits limits, std::shared_ptr<Log> log)
     : limits_(limits),
       task_nanoseconds_(limits.rows_at_once > 0 ? kWorkerTaskNanoseconds : kTaskNanoseconds),
       // One for each process that is this thread's to keep busy, and one to follow it.
       task_rows_min_(std::max<std::uint64_t>(
           1, 2 * divide_up(limits.rows_at_once, std::max(1U, limits.threads)))),
-      window_max_(std::clamp<std::uint64_t>(
-          limits.bytes_max / std::max<std::uint64_t>(1, limits.step_bytes), 1, kWindowMax)),
+      step_bytes_(limits.step_bytes),
+      window_max_(steps_within(limits.step_bytes)),
       // Until a cost is known a step is split over all threads, for an early first batch.
       task_rows_(std::max<std::uint64_t>(
-          task_rows_min_, divide_up(limits.step_rows, 4ULL * std::max(1U, limits.threads)))) {
+          task_rows_min_, divide_up(limits.step_rows, 4ULL * std::max(1U, limits.threads)))),
+      log_(std::move(log)) {
   decide(std::max<std::uint64_t>(limits_.steps_wished, limits_.threads + 1ULL), "start");
 }
 
@@ -38,7 +50,20 @@ void Pacing::decide(std::uint64_t window, const char* reason) {
   window = std::clamp<std::uint64_t>(window, 1, window_max_);
   if (window == window_) return;
   window_ = window;
-  if (decisions_.size() < kDecisionsMax) decisions_.push_back({task_rows_, window_, reason});
+  log_->add({task_rows_, window_, reason});
+}
+
+std::uint64_t Pacing::steps_within(std::uint64_t step_bytes) const {
+  return std::clamp<std::uint64_t>(limits_.bytes_max / std::max<std::uint64_t>(1, step_bytes), 1,
+                                   kWindowMax);
+}
+
+void Pacing::measured_bytes(std::uint64_t bytes) {
+  // Up at once, since memory is taken by then; down slowly, since sizes vary.
+  step_bytes_ = bytes >= step_bytes_ ? bytes : step_bytes_ - (step_bytes_ - bytes) / 8;
+  step_bytes_ = std::max(step_bytes_, limits_.step_bytes);
+  window_max_ = steps_within(step_bytes_);
+  if (window_ > window_max_) decide(window_max_, "as many steps as the bytes for them allow");
 }
 
 void Pacing::measured(std::uint64_t rows, std::uint64_t nanoseconds) {

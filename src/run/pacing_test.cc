@@ -56,6 +56,21 @@ TEST(PacingTest, TheWindowNeverPassesItsBytes) {
   EXPECT_EQ(pace(256, 1).window(), 1U) << "one step is always allowed";
 }
 
+TEST(PacingTest, TheWindowFollowsTheBytesThatStepsTurnOutToHold) {
+  Pacing pacing(
+      {.threads = 2, .step_rows = 1, .step_bytes = 100, .bytes_max = 10'000, .steps_wished = 50});
+  EXPECT_EQ(pacing.window(), 50U);
+  pacing.measured_bytes(2000);
+  EXPECT_EQ(pacing.window(), 5U);
+  EXPECT_EQ(pacing.step_bytes(), 2000U);
+  EXPECT_NE(pacing.decisions().back().reason.find("bytes"), std::string::npos);
+  for (int i = 0; i < 100; ++i) pacing.measured_bytes(10);
+  EXPECT_LT(pacing.step_bytes(), 150U);
+  EXPECT_GE(pacing.step_bytes(), 100U) << "never less than the layout";
+  run_tasks(pacing, 1000);
+  EXPECT_GE(pacing.window(), 50U);
+}
+
 TEST(PacingTest, AClockThatStandsStillChangesNothing) {
   Pacing pacing = pace(64);
   pacing.measured(8, 0);

@@ -18,6 +18,12 @@ void PassRun::look_up(Nanoseconds& looked) {
 }
 
 template <typename Known>
+bool PassRun::is_known(Known known) const {
+  Lock lock(mutex_);
+  return known() || (ended_ && flying_.empty());
+}
+
+template <typename Known>
 bool PassRun::await(Known known) {
   constexpr Nanoseconds kLookAgainMax = std::chrono::milliseconds(50);
   Nanoseconds look_again = std::chrono::microseconds(200);
@@ -25,22 +31,21 @@ bool PassRun::await(Known known) {
   bool waited = false;
   Nanoseconds began{0};
   Nanoseconds looked = settings_.while_waiting ? clock_.now() : Nanoseconds{0};
+  // A loader inside a function of another one: the threads that could work for us may all be
+  // waiting as we do, so we work ourselves.
+  const bool works = settings_.threads == 0 || Pool::on_own_thread();
   while (true) {
     look_up(looked);
-    if (settings_.threads == 0) {
-      bool have = false;
-      {
-        Lock lock(mutex_);
-        have = known() || (ended_ && flying_.empty());
-      }
-      if (!have) run_one();
-    }
-    Lock lock(mutex_);
-    if (stopped_) throw CancelledError("the loader was stopped while a batch was awaited");
-    if (broken_) std::rethrow_exception(broken_);
-    if (ended_ && flying_.empty()) return false;
-    if (!known()) {
-      if (settings_.threads == 0) continue;
+    if (!trace::still_wanted())
+      throw CancelledError("the function that awaited a batch is not wanted any more");
+    const bool worked = works && !is_known(known) && run_one();
+    {
+      Lock lock(mutex_);
+      if (stopped_) throw CancelledError("the loader was stopped while a batch was awaited");
+      if (broken_) std::rethrow_exception(broken_);
+      if (ended_ && flying_.empty()) return false;
+      if (known()) break;
+      if (settings_.threads == 0 || worked) continue;
       if (!waited) began = clock_.now();
       waited = true;
       // Threads that are idle while we wait say that the window was too small; busy ones don't.
@@ -55,10 +60,9 @@ bool PassRun::await(Known known) {
       head_ready_.wait_for(mutex_, look_again);
       consumer_waits_ = false;
       look_again = std::min(2 * look_again, kLookAgainMax);
-      if (!known() && !(ended_ && flying_.empty())) watch(began, report_after);
-      continue;
+      if (known() || (ended_ && flying_.empty())) continue;
     }
-    break;
+    watch(began, report_after);
   }
   if (waited)
     trace::record({trace::Kind::waited, trace_run_, 0, delivered_.load(), count_of(began),
@@ -126,7 +130,7 @@ void PassRun::write_ledger(std::uint64_t step, const std::vector<Failure>& failu
 }
 
 StepBatches PassRun::deliver(Flying& flying) {
-  ByteBudget::process().give_back(flying.bytes);
+  flying.bytes.resize(0);
   const std::uint64_t delivered = delivered_.fetch_add(1) + 1;
   // Wake the pool once there is room for some steps, not for each one.
   if (starved_.load() && pool_ != nullptr) {
@@ -178,7 +182,7 @@ std::optional<StepBatches> PassRun::next() {
 
 std::optional<StepBatches> PassRun::next_if_ready() {
   // Without mutex_: a thread that reads ahead may have it for a while.
-  if (handed_.empty() || was_stopped_ || settings_.ledger != nullptr) return std::nullopt;
+  if (handed_.empty() || stop_asked_ || settings_.ledger != nullptr) return std::nullopt;
   {
     Lock lock(handed_.front()->mutex);
     if (handed_.front()->failure) return std::nullopt;

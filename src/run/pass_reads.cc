@@ -23,8 +23,7 @@ void PassRun::queue_reads(Flying& flying) {
     for (std::size_t i = 0; i < flying.shares.size(); ++i) {
       const std::uint64_t rows = flying.shares[i]->facts().rows;
       // What was computed to learn the shape is there already.
-      const bool kept = flying.kept_rows > 0 && flying.first_row[i] == kept_->row;
-      const std::uint64_t skipped = kept && rows > 0 ? 1 : 0;
+      const std::uint64_t skipped = flying.learned_rows_of(i);
       collect_reads(plan_->program, flying.place, flying.first_row[i] + skipped, rows - skipped,
                     reads, scratch);
     }

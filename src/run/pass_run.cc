@@ -64,7 +64,7 @@ void PassRun::set_mold(Mold mold) {
   Lock lock(mutex_);
   mold_ = std::move(mold);
   step_bytes_ = mold_.layout->bytes * plan_->options.shares.count;
-  pacing_ = Pacing(limits(mold_, settings_, *plan_));
+  pacing_ = Pacing(limits(mold_, settings_, *plan_), pacing_log_);
   window_ = settings_.threads == 0 ? 1 : pacing_.window();
   molded_ = true;
 }
@@ -74,22 +74,24 @@ Mold PassRun::mold() const {
   return molded_ ? mold_ : Mold{};
 }
 
-PassRun::~PassRun() {
-  for (const auto& flying : flying_) ByteBudget::process().give_back(flying->bytes);
-  for (const auto& flying : handed_) ByteBudget::process().give_back(flying->bytes);
-}
+PassRun::~PassRun() = default;
 
 void PassRun::start(const std::shared_ptr<PassRun>& self, Pool& pool) {
   if (self->settings_.threads == 0) return;
   self->pool_ = &pool;
-  pool.attach(self, self->settings_.threads);
+  try {
+    pool.attach(self, self->settings_.threads, {.while_waiting = self->settings_.while_waiting});
+  } catch (...) {
+    self->stop(nullptr);  // nobody works on it: who asks again must start another
+    throw;
+  }
 }
 
 void PassRun::stop(Pool* pool) {
   {
     Lock lock(mutex_);
     stopped_ = true;
-    was_stopped_ = true;
+    stop_asked_ = true;
     for (Task* task : tasks_) task->activity.cancelled = true;
     head_ready_.notify_all();
   }
@@ -97,12 +99,7 @@ void PassRun::stop(Pool* pool) {
   if (pool == nullptr) return;
   constexpr auto kPatience = std::chrono::milliseconds(500);
   const auto until = std::chrono::steady_clock::now() + kPatience;
-  if (const unsigned stuck = pool->detach(*this, kPatience); stuck > 0) {
-    Lock lock(mutex_);
-    std::string text = fmt::format("{} threads did not come back and were abandoned", stuck);
-    for (const Task* task : tasks_) text += fmt::format("\n  in {}", doing(*task));
-    report(text);
-  }
+  if (const unsigned stuck = pool->detach(*this, kPatience); stuck > 0) report_abandoned(stuck);
   if (const auto stuck = fetcher_.stop(until - std::chrono::steady_clock::now()); !stuck.empty()) {
     std::string text = fmt::format("{} reads did not come back and were abandoned", stuck.size());
     for (const std::string& file : stuck) text += fmt::format("\n  of {}", printable(file));
@@ -111,34 +108,29 @@ void PassRun::stop(Pool* pool) {
 }
 
 bool PassRun::stopped() const {
-  Lock lock(mutex_);
-  return stopped_;
+  return stop_asked_;
 }
 
 std::vector<Pacing::Decision> PassRun::decisions() const {
-  Lock lock(mutex_);
-  return pacing_.decisions();
+  return pacing_log_->decisions();
 }
 
 bool PassRun::open_step() {
   if (stream_ || !molded_) return false;
   const std::uint64_t step = opened_.load(std::memory_order_relaxed);
   if (step >= end_ || in_flight() >= window_.load(std::memory_order_relaxed)) return false;
-  if (!ByteBudget::process().take(step_bytes_, in_flight() == 0)) return false;
+  BudgetLease bytes;
+  if (!bytes.take(ByteBudget::process(), step_bytes_, in_flight() == 0)) return false;
   std::unique_ptr<Flying> flying = spare_flying();
-  try {
-    flying->place = start_.geometry.step(start_.pass, step);
-    flying->asked_for = plan_->program.chains[flying->place.leaf].sequence != nullptr;
-    if (flying->asked_for) {
-      await_answer(*flying, step);
-    } else {
-      fill(*flying, step, mold_.layout);
-    }
-  } catch (...) {
-    ByteBudget::process().give_back(step_bytes_);
-    throw;
+  flying->bytes = std::move(bytes);
+  flying->place = start_.geometry.step(start_.pass, step);
+  flying->asked_for = plan_->program.chains[flying->place.leaf].sequence != nullptr;
+  if (flying->asked_for) {
+    await_answer(*flying, step);
+  } else {
+    fill(*flying, step, mold_.layout);
+    begin_flight(*flying);
   }
-  if (!flying->asked_for) begin_flight(*flying);
   queue_reads(*flying);
   if (flying->ready) head_ready_.notify_one();
   flying_.push_back(std::move(flying));
@@ -154,11 +146,11 @@ std::unique_ptr<PassRun::Flying> PassRun::spare_flying() {
 }
 
 void PassRun::begin_flight(Flying& flying) {
-  flying.missing = flying.rows_here;
-  deliver_kept(flying);
+  flying.learned_rows = write_learned_rows(flying);
+  flying.missing = flying.rows_here - flying.learned_rows;
   flying.ready = false;
   if (flying.missing > 0) return;
-  for (const auto& share : flying.shares) share->gather();
+  complete(flying);
   flying.ready = true;
 }
 
@@ -168,8 +160,7 @@ void PassRun::fill(Flying& flying, std::uint64_t step,
   flying.whole = is_whole(plan_->program, flying.place);
   flying.shares.clear();
   flying.first_row.clear();
-  flying.rows_here = flying.kept_rows = 0;
-  flying.bytes = step_bytes_;
+  flying.rows_here = flying.learned_rows = 0;
   const Shares& shares = plan_->options.shares;
   const Cut cut = cut_of(flying.place, shares.total);
   const bool flags = settings_.ledger != nullptr || plan_->program.masks;
@@ -181,20 +172,6 @@ void PassRun::fill(Flying& flying, std::uint64_t step,
     flying.first_row.push_back(cut.first(share));
     if (flags) flying.failed[share - shares.first].assign(facts.rows, kRowGood);
     flying.rows_here += cut.size(share);
-  }
-}
-
-void PassRun::deliver_kept(Flying& flying) {
-  if (!kept_ || kept_->step != flying.step || flying.whole) return;
-  for (std::size_t i = 0; i < flying.shares.size(); ++i) {
-    const BlockView& rows = flying.shares[i]->rows();
-    if (rows.rows == 0) continue;
-    if (flying.first_row[i] != kept_->row) return;
-    if (write_row(rows, 0, kept_->sample)) return;
-    rows.identity.sample_id[0] = kept_->sample_id;
-    flying.kept_rows = 1;
-    flying.missing.fetch_sub(1);
-    return;
   }
 }
 
@@ -227,9 +204,8 @@ bool PassRun::claim(std::vector<Piece>& pieces) {
       continue;
     }
     const std::uint64_t share_rows = flying.shares[claim_share_]->facts().rows;
-    if (claim_row_ == 0 && flying.kept_rows > 0 && share_rows > 0 &&
-        flying.first_row[claim_share_] == kept_->row)
-      claim_row_ = 1;
+    if (claim_row_ == 0 && flying.learned_rows > 0)
+      claim_row_ = flying.learned_rows_of(claim_share_);
     std::uint64_t rows = share_rows - std::min(share_rows, claim_row_);
     if (rows > budget) {
       // A share that fits into a task stays whole: each piece of one costs a call.
@@ -261,7 +237,7 @@ Result<void> PassRun::compute(const Piece& piece) {
   if (piece.step->asked_for) return compute_asked(*piece.step);
   const Flying& flying = *piece.step;
   const BlockView* const pulled = stream_ ? &flying.given->rows : nullptr;
-  if (piece.whole && write_kept_step(*piece.step)) return {};
+  if (piece.whole && write_learned_step(*piece.step)) return {};
   if (piece.whole) {
     std::vector<BlockView> shares;
     std::vector<Destination> destinations;
@@ -292,7 +268,19 @@ Result<void> PassRun::compute(const Piece& piece) {
   return {};
 }
 
-void PassRun::finish(const Piece& piece, Result<void> done, Nanoseconds began) {
+std::uint64_t PassRun::complete(Flying& flying) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < flying.shares.size(); ++i) {
+    if (!flying.failed.empty())
+      flying.shares[i]->drop_rows(flying.failed[i], settings_.no_empty_share);
+    flying.shares[i]->gather();
+    bytes += flying.shares[i]->bytes();
+  }
+  flying.bytes.resize(bytes);
+  return bytes;
+}
+
+void PassRun::finish(const Piece& piece, Result<void> done, Task& task) {
   Flying& flying = *piece.step;
   if (!done) {
     // Of several failures in a step the one of its first row is told, whoever was faster.
@@ -306,13 +294,9 @@ void PassRun::finish(const Piece& piece, Result<void> done, Nanoseconds began) {
     Lock lock(flying.mutex);
     whole = !flying.failure.has_value();
   }
-  for (std::size_t i = 0; whole && i < flying.shares.size(); ++i) {
-    if (!flying.failed.empty())
-      flying.shares[i]->drop_rows(flying.failed[i], settings_.no_empty_share);
-    flying.shares[i]->gather();
-  }
+  if (whole) task.step_bytes = std::max(task.step_bytes, complete(flying));
   trace::record({trace::Kind::ready, trace_run_, static_cast<std::uint32_t>(flying.rows_here),
-                 flying.step, count_of(began), count_of(clock_.now())});
+                 flying.step, count_of(task.began), count_of(clock_.now())});
   if (flying.reads_queued) fetcher_.forget(flying.step);
   flying.ready = true;
 }
@@ -326,6 +310,8 @@ bool PassRun::choose_task(Task& task) {
     task.first_step = first.step->step;
     task.first_share = plan_->options.shares.first + static_cast<std::uint32_t>(first.share);
     task.first_row = first.first;
+    task.leaf = first.step->place.leaf;
+    if (first.step->asked_for) task.asked_index = first.step->index;
     return true;
   } else if (!alone_ && may_pull()) {
     task.kind = Task::Kind::pull;
@@ -372,6 +358,10 @@ bool PassRun::left_task(Task& task, std::uint64_t rows) {
   if (task.kind == Task::Kind::help) return false;
   pacing_.read_ahead(fetcher_.rows_ahead());
   pacing_.measured(rows, count_of(clock_.now() - task.began));
+  if (task.step_bytes > 0) {
+    pacing_.measured_bytes(task.step_bytes);
+    step_bytes_.store(pacing_.step_bytes(), std::memory_order_relaxed);
+  }
   if (settings_.threads > 0) window_.store(pacing_.window(), std::memory_order_relaxed);
   return consumer_waits_ && !flying_.empty() && flying_.front()->ready;
 }
@@ -381,7 +371,7 @@ std::uint64_t PassRun::compute_pieces(Task& task) {
   for (const Piece& piece : task.pieces) {
     PENSTOCK_SCHEDULE();
     if (task.activity.cancelled) break;
-    finish(piece, compute(piece), task.began);
+    finish(piece, compute(piece), task);
     rows += piece.rows;
   }
   return rows;

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/pool.h"
+#include "base/thread_stack.h"
 #include "order/geometry.h"
 #include "penstock/batch.h"
 #include "penstock/loader.h"
@@ -30,23 +31,23 @@
 
 namespace penstock {
 
-/// A sample that was computed to learn the spec; it is delivered, not computed again.
-struct KeptSample {
-  std::uint64_t step = 0;
-  std::uint64_t row = 0;  // of the step
+/// A row that was computed to learn the spec; it is delivered, not computed again.
+struct LearnedRow {
   std::uint64_t sample_id = 0;
-  Sample sample;
+  std::uint8_t flag = kRowGood;
+  Sample sample = {};
+  std::optional<Failure> failure = {};
 };
 
 /// The same for a step of which a function wanted to see all.
-struct KeptStep {
-  KeptStep(std::uint64_t number, std::size_t rows)
-      : step(number), samples(rows), ids(rows), occurrence(rows), failed(rows, kRowGood) {}
-  const std::uint64_t step;
+struct LearnedStep {
+  explicit LearnedStep(std::size_t rows)
+      : samples(rows), ids(rows), occurrence(rows), failed(rows, kRowGood) {}
   std::vector<Sample> samples;
   std::vector<std::uint64_t> ids;
   std::vector<std::uint64_t> occurrence;
   std::vector<std::uint8_t> failed;
+  RowFailures failures;
 };
 
 struct RunStart {
@@ -126,12 +127,25 @@ class PassRun final : public Work {
     std::uint64_t first_step = 0;
     std::uint64_t first_row = 0;
     std::uint32_t first_share = 0;
+    // Of the first piece, for reports: its step may be delivered, and used again, before the task
+    // ends.
+    std::uint32_t leaf = 0;
+    std::optional<std::uint64_t> asked_index = {};  // of a Sequence
+    std::uint64_t step_bytes = 0;  // of the largest step it completed, where those differ
+    ThreadId thread = this_thread_id();
     Nanoseconds began{0};
     trace::Activity activity;
   };
 
   [[nodiscard]] std::string doing(const Task& task) const;
-  [[nodiscard]] std::string stall_text(Nanoseconds waited) const PENSTOCK_REQUIRES(mutex_);
+  void report_abandoned(unsigned threads) const;
+  /// A report about a wait, before the stacks of its threads are known.
+  struct Stall {
+    std::string head;
+    std::vector<ThreadLine> lines;
+    std::string tail;
+  };
+  [[nodiscard]] Stall stall(Nanoseconds waited) const;
   bool begin_task(Task& task);
   bool choose_task(Task& task) PENSTOCK_REQUIRES(mutex_);
   void end_task(Task& task, std::uint64_t rows);
@@ -165,19 +179,29 @@ class PassRun final : public Work {
   void open_ahead() PENSTOCK_REQUIRES(mutex_);
   void queue_reads(Flying& flying);
 
-  // Learning the shape from the first sample that can be made
+  // Learning the shape from the first sample that can be computed
   void learn();
+  /// Asks for what `learn` needs to look at rows of a step.
+  const BlockView* rows_to_learn_from(std::uint64_t step, Place& place);
   [[noreturn]] void raise_at(Failure failure, std::uint64_t step) const;
   bool learn_from(std::uint64_t step, const Place& place, const BlockView* pulled);
-  bool learn_row(std::uint64_t step, const Place& place, std::uint64_t row,
-                 const BlockView* pulled);
+  bool learn_from_others(std::uint64_t step, const Place& place, const BlockView* pulled,
+                         std::uint64_t& tries);
+  enum class Owner : std::uint8_t { us, another };
+  bool learn_row(std::uint64_t step, const Place& place, std::uint64_t row, const BlockView* pulled,
+                 Owner owner);
   bool learn_step(std::uint64_t step, const Place& place, const BlockView* pulled);
+  void note_learned(std::uint64_t step, LearnedRow row);
   void set_mold(Mold mold);
-  /// Writes the step that was computed to learn from it; false when it is another one.
-  bool write_kept_step(Flying& flying);
-  void deliver_kept(Flying& flying);
+  /// Writes a step that was computed to learn from it; false when it is another one.
+  bool write_learned_step(Flying& flying);
+  /// Writes the rows that were computed to learn from them: the first ones of the step that are
+  /// ours. Returns how many.
+  std::uint64_t write_learned_rows(Flying& flying);
   Result<void> compute(const Piece& piece);
-  void finish(const Piece& piece, Result<void> done, Nanoseconds began);
+  void finish(const Piece& piece, Result<void> done, Task& task);
+  /// All rows are there: packs them, and counts what they take.
+  std::uint64_t complete(Flying& flying);
   StepBatches deliver(Flying& flying);
   StepBatches deliver_handed();
   void write_ledger(std::uint64_t step, const std::vector<Failure>& failures);
@@ -186,11 +210,13 @@ class PassRun final : public Work {
   /// Waits until `known()` holds; false when the data ended instead.
   template <typename Known>
   bool await(Known known);
+  template <typename Known>
+  bool is_known(Known known) const;
   bool await_head();
   /// Lets whoever owns the waiting thread look, every 50 ms; throws what that throws.
   void look_up(Nanoseconds& looked);
   /// Reports a wait that has lasted too long; the pause before the next report doubles.
-  void watch(Nanoseconds began, Nanoseconds& report_after) PENSTOCK_REQUIRES(mutex_);
+  void watch(Nanoseconds began, Nanoseconds& report_after) const;
   [[nodiscard]] std::uint64_t in_flight() const {
     return opened_.load(std::memory_order_relaxed) - delivered_.load();
   }
@@ -207,11 +233,9 @@ class PassRun final : public Work {
 
   // Fixed from when the shape is known; no step is opened before
   Mold mold_;
-  std::uint64_t step_bytes_ = 0;
-  std::optional<KeptSample> kept_;
-  std::unique_ptr<KeptStep> kept_step_;
-  RowFailures kept_failures_;                            // of that step
-  std::map<std::uint64_t, SequenceBatch> kept_batches_;  // answers by step, asked for to learn it
+  std::map<std::uint64_t, std::vector<LearnedRow>> learned_rows_;  // by step
+  std::size_t learned_count_ = 0;
+  std::map<std::uint64_t, std::unique_ptr<LearnedStep>> learned_steps_;
 
   // Used by the one thread that pulls
   Sequencer sequencer_;
@@ -226,7 +250,9 @@ class PassRun final : public Work {
   std::atomic<std::uint64_t> delivered_{0};
   std::atomic<bool> starved_{false};  // a thread found the window full
   std::atomic<std::uint64_t> window_{1};
-  std::atomic<bool> was_stopped_{false};  // as stopped_, for who must not wait for mutex_
+  std::atomic<std::uint64_t> step_bytes_{0};  // that a step is expected to take
+  std::atomic<bool> stop_asked_{false};       // as `stopped_`, for who must not wait for the mutex
+  const std::shared_ptr<Pacing::Log> pacing_log_ = std::make_shared<Pacing::Log>();
 
   // The consumer's own
   std::deque<std::unique_ptr<Flying>> handed_;
@@ -237,6 +263,8 @@ class PassRun final : public Work {
   Condition head_ready_;
   std::map<std::size_t, std::shared_ptr<const BatchLayout>> layouts_
       PENSTOCK_GUARDED_BY(mutex_);  // of a Sequence's batches, by rows
+  std::map<std::uint64_t, SequenceBatch> learned_batches_
+      PENSTOCK_GUARDED_BY(mutex_);  // answers by step, asked for to learn from them
   std::deque<std::unique_ptr<Flying>> flying_ PENSTOCK_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Flying>> spare_ PENSTOCK_GUARDED_BY(mutex_);
   std::size_t claim_step_ PENSTOCK_GUARDED_BY(mutex_) = 0;  // index in flying_

@@ -18,8 +18,7 @@ void PassRun::await_answer(Flying& flying, std::uint64_t step) {
   flying.whole = true;
   flying.shares.clear();
   flying.first_row.clear();
-  flying.kept_rows = 0;
-  flying.bytes = step_bytes_;
+  flying.learned_rows = 0;
   flying.rows_here = 1;
   flying.missing = 1;
   flying.ready = false;
@@ -52,16 +51,16 @@ std::shared_ptr<const BatchLayout> PassRun::layout_for(std::size_t rows) {
 
 Result<void> PassRun::compute_asked(Flying& flying) {
   SequenceBatch& asked = flying.make_given().asked;
-  bool kept = false;
+  bool learned = false;
   {
     Lock lock(mutex_);
-    if (const auto found = kept_batches_.find(flying.step); found != kept_batches_.end()) {
+    if (const auto found = learned_batches_.find(flying.step); found != learned_batches_.end()) {
       asked = std::move(found->second);
-      kept_batches_.erase(found);
-      kept = true;
+      learned_batches_.erase(found);
+      learned = true;
     }
   }
-  if (!kept)
+  if (!learned)
     if (auto done = ask(flying.place, flying.step, asked); !done) return done;
   const BlockView& rows = asked.view;
   if (settings_.no_empty_share && rows.rows < plan_->options.shares.total)
@@ -70,12 +69,10 @@ Result<void> PassRun::compute_asked(Flying& flying) {
   flying.place.count = rows.rows;
   const Shares& shares = plan_->options.shares;
   const auto layout = layout_for(Cut{rows.rows, shares.total}.size(0));
-  const std::uint64_t bytes = layout->bytes * shares.count;
-  ByteBudget::process().take(bytes, true);
-  ByteBudget::process().give_back(flying.bytes);
-  flying.bytes = bytes;
+  flying.bytes.resize(layout->bytes * shares.count);
   fill(flying, flying.step, layout);
-  flying.bytes = bytes;
+  if (flying.whole && write_learned_step(flying)) return {};
+  flying.learned_rows = write_learned_rows(flying);
   Scratch& scratch = thread_scratch();
   std::vector<BlockView> parts;
   std::vector<Destination> destinations;
@@ -83,13 +80,16 @@ Result<void> PassRun::compute_asked(Flying& flying) {
   for (std::size_t i = 0; i < parts.size(); ++i)
     destinations.push_back({flying.first_row[i], &parts[i]});
   if (flying.whole) return compute_step(plan_->program, flying.place, destinations, scratch, &rows);
-  for (const Destination& part : destinations)
-    if (auto done =
-            compute_rows(plan_->program, flying.place, part.first_row, *part.rows, scratch, &rows);
-        !done) {
-      done.failure().row += part.first_row;
-      return done;
-    }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Scratch::Frame frame(scratch);
+    const std::uint64_t learned_rows = flying.learned_rows_of(i);
+    const std::uint64_t first_row = flying.first_row[i] + learned_rows;
+    const BlockView part = cut_rows(parts[i], learned_rows, parts[i].rows - learned_rows, scratch);
+    auto done = compute_rows(plan_->program, flying.place, first_row, part, scratch, &rows);
+    if (done) continue;
+    done.failure().row += first_row;
+    return done;
+  }
   return {};
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <functional>
 #include <utility>
 
 #include "base/clock.h"
@@ -11,10 +13,12 @@
 #include "base/mutex.h"
 #include "base/pool.h"
 #include "base/report.h"
+#include "base/thread_stack.h"
 #include "graph/node.h"
 #include "plan/program.h"
 #include "plan/stages.h"
 #include "sample/rows.h"
+#include "trace/activity.h"
 
 namespace penstock {
 namespace {
@@ -31,43 +35,104 @@ class Search final : public Work {
     const std::uint64_t first = next_.fetch_add(kAtOnce);
     if (first >= size_) return false;
     const std::uint64_t rows = std::min(kAtOnce, size_ - first);
-    auto done = look(first, rows);
+    Looking looking;
+    {
+      Lock lock(mutex_);
+      if (stopped_) return false;
+      looking_.push_back(&looking);
+    }
+    trace::Activity* const before = trace::set_activity(&looking.activity);
+    Result<void> done;
+    std::exception_ptr broken;
+    try {
+      done = look(first, rows);
+    } catch (...) {
+      broken = std::current_exception();
+    }
+    trace::set_activity(before);
     Lock lock(mutex_);
+    std::erase(looking_, &looking);
     if (!done) {
       done.failure().row += first;
       if (!failure_ || done.failure().row < failure_->row) failure_ = std::move(done.failure());
-      next_ = size_;
     }
+    if (broken && !broken_) broken_ = broken;
+    if (!done || broken) next_ = size_;
     done_ += rows;
-    if (done_ == size_ || failure_) finished_.notify_all();
+    if (is_over()) finished_.notify_all();
     return true;
   }
 
-  /// Waits until all was looked at.
-  std::vector<std::uint64_t> result(const std::shared_ptr<Search>& self) {
+  /// Waits until all was looked at. What `while_waiting` throws ends the search.
+  std::vector<std::uint64_t> result(const std::shared_ptr<Search>& self,
+                                    const std::function<void()>& while_waiting) {
     const auto pool = Pool::shared();
-    pool->attach(self, pool->threads());
-    pool->wake();
-    wait();
+    pool->attach(self, pool->threads(), {.while_waiting = while_waiting});
+    try {
+      // Inside a function of a loader: all other threads may be waiting as we do.
+      while (Pool::on_own_thread() && run_one()) {
+      }
+      wait(while_waiting);
+    } catch (...) {
+      give_up(*pool);
+      throw;
+    }
     pool->detach(*this);
     Lock lock(mutex_);
+    if (broken_) std::rethrow_exception(broken_);
     if (failure_) failure_->raise();
     return std::move(words_);
   }
 
  private:
-  void wait() {
+  struct Looking {  // a thread that looks at samples
+    trace::Activity activity;
+    ThreadId thread = this_thread_id();
+  };
+
+  /// Of several failures the one of the first sample is reported, so all who look are waited for.
+  [[nodiscard]] bool is_over() const PENSTOCK_REQUIRES(mutex_) {
+    return looking_.empty() && (done_ == size_ || failure_ || broken_);
+  }
+
+  void wait(const std::function<void()>& while_waiting) {
     Nanoseconds report_after = std::chrono::seconds(30);
     const Nanoseconds began = Clock::real().now();
-    Lock lock(mutex_);
-    while (done_ < size_ && !failure_) {
-      finished_.wait_for(mutex_, std::chrono::milliseconds(50));
+    while (true) {
+      if (while_waiting) while_waiting();
+      if (!trace::still_wanted()) throw CancelledError("select: the loader was stopped");
       const Nanoseconds waited = Clock::real().now() - began;
-      if (waited < report_after) continue;
+      const bool late = waited >= report_after;
+      std::vector<ThreadLine> lines;
+      std::uint64_t done = 0;
+      {
+        Lock lock(mutex_);
+        if (is_over()) return;
+        if (!late) finished_.wait_for(mutex_, std::chrono::milliseconds(50));
+        done = done_;
+        for (const Looking* each : looking_)
+          lines.push_back({fmt::format("in {}", each->activity.op()), each->thread});
+      }
+      if (!late) continue;
       report_after = 2 * waited;
-      report(fmt::format("select: looked at {} of {} samples in {:.0f} s", done_, size_,
-                         std::chrono::duration<double>(waited).count()));
+      report(fmt::format("select: looked at {} of {} samples in {:.0f} s{}", done, size_,
+                         std::chrono::duration<double>(waited).count(), with_stacks(lines)));
     }
+  }
+
+  /// Nobody works on it afterwards, but for threads that do not come back from a function: those
+  /// are abandoned.
+  void give_up(Pool& pool) {
+    next_ = size_;
+    {
+      Lock lock(mutex_);
+      stopped_ = true;
+      for (Looking* each : looking_) each->activity.cancelled = true;
+    }
+    constexpr auto kPatience = std::chrono::milliseconds(500);
+    const unsigned stuck = pool.detach(*this, kPatience);
+    if (stuck > 0)
+      report(fmt::format("select: {} threads did not come back and were abandoned", stuck));
   }
 
   Result<void> look(std::uint64_t first, std::uint64_t rows) {
@@ -91,7 +156,10 @@ class Search final : public Work {
   Mutex mutex_;
   Condition finished_;
   std::uint64_t done_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  bool stopped_ PENSTOCK_GUARDED_BY(mutex_) = false;
+  std::vector<Looking*> looking_ PENSTOCK_GUARDED_BY(mutex_);
   std::optional<Failure> failure_ PENSTOCK_GUARDED_BY(mutex_);
+  std::exception_ptr broken_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
 /// Part of a split, from the keys alone.
@@ -125,7 +193,8 @@ std::uint64_t random_ops(const Node& node) {
   return count + (random ? 1 : 0);
 }
 
-std::shared_ptr<const Chosen> find(const Dataset& input, const SelectVerb& verb) {
+std::shared_ptr<const Chosen> find(const Dataset& input, const SelectVerb& verb,
+                                   const std::function<void()>& while_waiting) {
   const std::uint64_t size = input.cardinality().count();
   StagePtr samples = compile_samples(*input.node(), {});
   if (!verb.op) return std::make_shared<Chosen>(size, by_key(*samples, size, verb));
@@ -134,19 +203,20 @@ std::shared_ptr<const Chosen> find(const Dataset& input, const SelectVerb& verb)
       map_stage(std::move(samples), verb.op, ElementSpec::single(Dtype::boolean),
                 {title, verb.seed, random_ops(*input.node())}),
       size);
-  return std::make_shared<Chosen>(size, search->result(search));
+  return std::make_shared<Chosen>(size, search->result(search, while_waiting));
 }
 
 }  // namespace
 
-Dataset Dataset::resolve() const {
+Dataset Dataset::resolve(const std::function<void()>& while_waiting) const {
   if (!is_unresolved(*node_)) return *this;
   std::vector<Dataset> inputs;
-  for (const NodePtr& input : node_->inputs) inputs.push_back(Dataset(input).resolve());
+  for (const NodePtr& input : node_->inputs)
+    inputs.push_back(Dataset(input).resolve(while_waiting));
   const auto* select = node_->as<SelectVerb>();
   if (select == nullptr || select->chosen) return reapply(*node_, inputs);
   SelectVerb resolved = *select;
-  resolved.chosen = select->cell->get([&] { return find(inputs.front(), *select); });
+  resolved.chosen = select->cell->get([&] { return find(inputs.front(), *select, while_waiting); });
   return add_select(inputs.front(), std::move(resolved));
 }
 

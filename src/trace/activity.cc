@@ -15,7 +15,7 @@ Activity* set_activity(Activity* activity) {
 
 void doing(const std::string& op, std::uint64_t first_sample, std::uint64_t samples) {
   if (current == nullptr) return;
-  current->op.store(&op, std::memory_order_relaxed);
+  current->set_op(op);
   current->first_sample.store(first_sample, std::memory_order_relaxed);
   current->samples.store(samples, std::memory_order_relaxed);
 }

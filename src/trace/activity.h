@@ -5,14 +5,31 @@
 #include <cstdint>
 #include <string>
 
+#include "base/mutex.h"
+
 namespace penstock::trace {
 
 /// Written by the thread that works, read by whoever reports; `cancelled` the other way round.
-struct Activity {
-  std::atomic<bool> cancelled{false};           // what is being made is not wanted any more
-  std::atomic<const std::string*> op{nullptr};  // kept alive by the plan
+/// Thread-safe.
+class Activity {
+ public:
+  std::atomic<bool> cancelled{false};  // what is being computed is not wanted any more
   std::atomic<std::uint64_t> first_sample{0};
   std::atomic<std::uint64_t> samples{0};
+
+  /// A copy: the op may be gone before anybody asks. Nothing before the first op.
+  [[nodiscard]] std::string op() const {
+    Lock lock(mutex_);
+    return op_;
+  }
+  void set_op(const std::string& op) {
+    Lock lock(mutex_);
+    op_ = op;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::string op_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
 /// From now on `activity` says what the calling thread does; null for nobody. Returns the one

@@ -36,8 +36,8 @@ PROPERTY = [
      "batches.emplace_back("
      "std::shared_ptr<const BatchData>(std::shared_ptr<void>(), share.get()));"),
     Mutant("missing-count decremented before the write", "src/run/pass_run.cc",
-     "finish(piece, compute(piece), task.began);",
-     "finish(piece, {}, task.began), static_cast<void>(compute(piece));"),
+     "finish(piece, compute(piece), task);",
+     "finish(piece, {}, task), static_cast<void>(compute(piece));"),
     Mutant("restore after a change of G off by one", "src/feed/loader.cc",
      "{state.step, state.position, batch}", "{state.step, state.position + 1, batch}"),
     Mutant("repeat ignoring its round", "src/plan/order_stages.cc",
