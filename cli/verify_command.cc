@@ -71,12 +71,13 @@ Finding look_at(const FolderIndex& folder, std::uint64_t file) {
   Finding finding;
   finding.looked = true;
   const std::string name = folder.name(file);
-  const auto bytes = Io::real().read_text(folder.root() + "/" + name);
+  const auto bytes =
+      Io::real().read_whole(folder.root() + "/" + name, {.bytes_max = ImageLimits{}.bytes_max});
   if (!bytes) {
     finding.broken = bytes.failure().message;
     return finding;
   }
-  const auto data = std::as_bytes(std::span(*bytes));
+  const std::span<const std::byte> data(*bytes);
   auto info = probe_image(data);
   if (!info) {
     finding.broken = info.failure().message;

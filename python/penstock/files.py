@@ -46,7 +46,7 @@ def list_images(root: str | os.PathLike[str], *, extensions: Iterable[str] = (),
 def image_folder(root: str | os.PathLike[str] | FolderIndex, *, extensions: Iterable[str] = (),
                  follow_links: str = "inside", labels: bool = True, with_path: bool = False,
                  index: str | os.PathLike[str] = "") -> Dataset:
-    """{"image": the encoded file, "label": int32} of every image, sorted by name."""
+    """{"image": the encoded file, "label": int64} of every image, sorted by name."""
     if not isinstance(root, FolderIndex):
         root = list_images(root, extensions=extensions, follow_links=follow_links, labels=labels,
                            index=index)
@@ -54,7 +54,7 @@ def image_folder(root: str | os.PathLike[str] | FolderIndex, *, extensions: Iter
 
 
 def from_paths(paths: Iterable[str | os.PathLike[str]], labels: Iterable[int] = ()) -> Dataset:
-    """{"image": the encoded file, "label": int32}, or without labels {"image"}."""
+    """{"image": the encoded file, "label": int64}, or without labels {"image"}."""
     return Dataset(_native.from_paths([os.fspath(path) for path in paths], list(labels)))
 
 

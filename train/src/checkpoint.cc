@@ -111,8 +111,11 @@ void write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
     throw_io(path, done.failure().message);
 }
 
+/// No file of a checkpoint is larger.
+constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 40;
+
 std::string read_file(const std::string& path) {
-  auto text = Io::real().read_text(path);
+  auto text = Io::real().read_text(path, kFileBytesMax);
   if (!text) throw StateError(fmt::format("{}: {}", path, text.failure().message));
   return std::move(*text);
 }
