@@ -59,10 +59,12 @@ def of(field: str = "") -> Chain:
 
 
 def decode(channels: int = 3, *, field: str = "", keep_16_bit: bool = False,
-           fast_scale: bool = False, pixels_max: int = 1 << 27) -> Chain:
+           fast_scale: bool = False, pixels_max: int = 1 << 27,
+           side_max: int = 65_535, bytes_max: int = 1 << 30, time_max: float = 10.0) -> Chain:
     """A chain that begins with encoded bytes; the format is told by content."""
     return of(field).step("decode", channels=channels, keep_16_bit=keep_16_bit,
-                          fast_scale=fast_scale, pixels_max=pixels_max)
+                          fast_scale=fast_scale, pixels_max=pixels_max,
+                          side_max=side_max, bytes_max=bytes_max, time_max=time_max)
 
 
 def one_hot(classes: int, field: str = "label") -> _native.OpCall:
