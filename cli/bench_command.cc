@@ -192,7 +192,8 @@ void add_bench(CLI::App& app, int& code) {
       ->check(CLI::IsMember({"crop", "resize"}));
   verb->add_option("--epochs", command->epochs, "how often through the folder")
       ->check(whole_number(1, 1 << 20));
-  verb->add_option("--threads", command->threads, "at most so many; default: all cores");
+  verb->add_option("--threads", command->threads, "at most so many; default: all cores")
+      ->check(whole_number(1, 1U << 16));
   verb->add_flag("--json", command->json, "one JSON object instead of lines");
   verb->callback([command, &code] {
     Interrupt interrupt;

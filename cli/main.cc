@@ -1,11 +1,16 @@
 // tested in tests/command_test.py
 #include <fmt/core.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <iostream>
 #include <string_view>
 
 #include "base/fault.h"
+#include "codec/versions.h"
 #include "command.h"
 #include "penstock/error.h"
 
@@ -13,8 +18,9 @@ namespace {
 
 int parse_and_run(int argc, char** argv) {
   CLI::App app("penstock: training input that arrives once, evenly and in time");
-  app.set_version_flag("--version", PENSTOCK_VERSION);
-  app.require_subcommand(1);
+  app.set_version_flag("--version",
+                       fmt::format("{}\n{}", PENSTOCK_VERSION, penstock::codec_versions()));
+  app.require_subcommand(0, 1);
   app.footer(
       "Exit codes: 0 done, 1 something failed or does not hold, 2 refused before anything ran,\n"
       "130 and 143 ended by SIGINT and SIGTERM.");
@@ -27,6 +33,7 @@ int parse_and_run(int argc, char** argv) {
   try {
     if (argc > 1 && std::string_view(argv[1]) == "train") penstock::cli::run_train(argc, argv);
     app.parse(argc, argv);
+    if (app.get_subcommands().empty()) fmt::print("{}", app.help());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     fmt::print(stderr, "penstock: {}\n", error.what());
@@ -36,6 +43,17 @@ int parse_and_run(int argc, char** argv) {
     return penstock::cli::kRefused;
   }
   return code;
+}
+
+/// Output that did not arrive is a failure, however well the rest went. Where there is no output
+/// at all (`>&-`), nobody asked for it.
+int with_output(int code) {
+  const bool failed_before = std::ferror(stdout) != 0 || !std::cout.flush();
+  const bool failed_now = std::fflush(stdout) != 0;
+  if (!failed_before && (!failed_now || errno == EBADF)) return code;
+  fmt::print(stderr, "penstock: the output could not be written{}\n",
+             failed_now ? fmt::format(": {}", std::strerror(errno)) : "");
+  return code == penstock::cli::kDone ? penstock::cli::kFailed : code;
 }
 
 }  // namespace
@@ -49,7 +67,7 @@ int main(int argc, char** argv) {
   }
 #endif
   try {
-    return parse_and_run(argc, argv);
+    return with_output(parse_and_run(argc, argv));
   } catch (const std::exception& error) {
     fmt::print(stderr, "penstock: {}\n", error.what());
     return penstock::cli::kFailed;

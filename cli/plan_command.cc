@@ -22,7 +22,7 @@ namespace {
 
 struct PlanCommand {
   std::uint64_t samples = 0;
-  std::string data;
+  std::optional<std::string> data;
   std::optional<FolderIndex> folder = {};  // of `data`
   std::uint64_t batch = 0;
   std::uint32_t replicas = 1;
@@ -163,8 +163,8 @@ void print_check(const PassCheck& check) {
 }
 
 int run_plan(PlanCommand& options) {
-  if (!options.data.empty()) {
-    options.folder = list_images(options.data);
+  if (options.data) {
+    options.folder = list_images(*options.data);
     options.samples = options.folder->files();
   }
   const Plan plan = plan_of(options, tail_named(options.tail).value_or(Tail::short_));

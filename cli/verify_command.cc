@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <map>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "codec/codec.h"
+#include "codec/decode_budget.h"
 #include "command.h"
 #include "interrupt.h"
 #include "penstock/penstock.h"
@@ -24,9 +25,11 @@ namespace {
 /// What was found out about one file.
 struct Finding {
   bool looked = false;
+  std::string unread;  // why it could not be looked at now, which says nothing about the file
   std::string broken;  // why it cannot be decoded; empty: it can
-  std::string odd;     // what is unusual about it
+  std::vector<std::string> odd;  // what is unusual about it
   ImageInfo info;
+  [[nodiscard]] bool good() const { return unread.empty() && broken.empty(); }
 };
 
 /// What a file of this format is usually called; the first one is the usual one.
@@ -41,7 +44,7 @@ std::vector<std::string> extensions_of(ImageFormat format) {
     case ImageFormat::bmp:
       return {"bmp"};
     case ImageFormat::pnm:
-      return {"ppm", "pgm"};
+      return {"ppm", "pgm", "pbm"};
     case ImageFormat::npy:
       return {"npy"};
   }
@@ -55,47 +58,64 @@ std::string extension_of(const std::string& name) {
   return extension;
 }
 
-std::string odd_of(const ImageInfo& info, const std::string& name) {
+std::vector<std::string> odd_of(const ImageInfo& info, const std::string& name) {
   std::vector<std::string> found;
   const std::vector<std::string> usual = extensions_of(info.format);
   if (std::ranges::find(usual, extension_of(name)) == usual.end())
     found.push_back(fmt::format("is {} by its content", image_format_name(info.format)));
   if (info.cmyk) found.emplace_back("CMYK");
-  if (info.channels != 3) found.push_back(fmt::format("{} channel(s)", info.channels));
+  if (info.channels != 3)
+    found.push_back(fmt::format("{} channel{}", info.channels, info.channels == 1 ? "" : "s"));
   if (info.bits == 16) found.emplace_back("16 bit");
   if (info.orientation != 1) found.push_back(fmt::format("turned (EXIF {})", info.orientation));
-  return fmt::format("{}", fmt::join(found, ", "));
+  return found;
+}
+
+/// Reads and decodes; out of memory is the business of the caller.
+void decode_into(const FolderIndex& folder, const std::string& name, Finding& finding) {
+  const auto bytes =
+      Io::real().read_whole(folder.root() + "/" + name, {.bytes_max = ImageLimits{}.bytes_max});
+  if (!bytes) {
+    (bytes.failure().may_pass ? finding.unread : finding.broken) = bytes.failure().message;
+    return;
+  }
+  const std::span<const std::byte> data(*bytes);
+  auto info = probe_image(data);
+  if (!info) {
+    finding.broken = info.failure().message;
+    return;
+  }
+  finding.info = *info;
+  finding.odd = odd_of(*info, name);
+  DecodeBudget::Claim claim;
+  const auto pixels =
+      static_cast<std::uint64_t>(info->width) * static_cast<std::uint64_t>(info->height);
+  if (!claim.add(DecodeBudget::process(), pixels * static_cast<std::uint64_t>(info->channels)))
+    return;  // stopped by a signal
+  Scratch scratch;
+  DecodeRequest request;
+  request.channels = 0;
+  if (const auto decoded = decode_image(data, *info, request, scratch); !decoded)
+    finding.broken = decoded.failure().message;
 }
 
 Finding look_at(const FolderIndex& folder, std::uint64_t file) {
   Finding finding;
   finding.looked = true;
-  const std::string name = folder.name(file);
-  const auto bytes = Io::real().read_text(folder.root() + "/" + name);
-  if (!bytes) {
-    finding.broken = bytes.failure().message;
-    return finding;
+  try {
+    decode_into(folder, folder.name(file), finding);
+  } catch (const std::bad_alloc&) {
+    finding.unread = finding.info.width == 0 ? "out of memory"
+                                             : fmt::format("out of memory for {} x {} pixels",
+                                                           finding.info.width, finding.info.height);
   }
-  const auto data = std::as_bytes(std::span(*bytes));
-  auto info = probe_image(data);
-  if (!info) {
-    finding.broken = info.failure().message;
-    return finding;
-  }
-  finding.info = *info;
-  finding.odd = odd_of(*info, name);
-  thread_local Scratch scratch;
-  const Scratch::Frame frame(scratch);
-  DecodeRequest request;
-  request.channels = 0;
-  if (const auto pixels = decode_image(data, *info, request, scratch); !pixels)
-    finding.broken = pixels.failure().message;
   return finding;
 }
 
 struct VerifyCommand {
   std::string data;
   bool json = false;
+  bool all = false;
   unsigned threads = 0;
 };
 
@@ -140,7 +160,7 @@ struct Sizes {
 Sizes sizes_of(const std::vector<Finding>& findings) {
   Sizes sizes;
   for (const Finding& finding : findings) {
-    if (!finding.broken.empty()) continue;
+    if (!finding.good()) continue;
     const ImageInfo& info = finding.info;
     if (sizes.most_height == 0) sizes = {info.height, info.width, info.height, info.width};
     sizes.least_height = std::min(sizes.least_height, info.height);
@@ -151,55 +171,107 @@ Sizes sizes_of(const std::vector<Finding>& findings) {
   return sizes;
 }
 
-int tell(const VerifyCommand& command, const FolderIndex& folder,
-         const std::vector<Finding>& findings) {
+/// 1437 as 1,437.
+std::string with_commas(std::uint64_t number) {
+  std::string text = fmt::format("{}", number);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ',');
+  return text;
+}
+
+struct Named {
+  std::string file;
+  std::string what;
+};
+
+/// All findings, sorted by kind.
+struct Report {
   std::map<std::string, std::uint64_t> formats;
-  Json broken = Json::array();
-  Json odd = Json::array();
+  std::vector<Named> unread;
+  std::vector<Named> broken;
+  std::vector<Named> odd;
+  /// Files of each oddity, in the order in which they were met.
+  std::vector<std::pair<std::string, std::vector<std::string>>> oddities;
+  Sizes sizes;
+};
+
+Report report_of(const FolderIndex& folder, const std::vector<Finding>& findings) {
+  Report report;
+  report.sizes = sizes_of(findings);
   for (std::uint64_t file = 0; file < findings.size(); ++file) {
     const Finding& finding = findings[file];
     const std::string name = printable(folder.name(file));
-    if (!finding.broken.empty()) {
-      broken.push_back({{"file", name}, {"why", finding.broken}});
-      continue;
+    if (!finding.unread.empty()) report.unread.push_back({name, finding.unread});
+    if (!finding.broken.empty()) report.broken.push_back({name, finding.broken});
+    if (!finding.good()) continue;
+    ++report.formats[std::string(image_format_name(finding.info.format))];
+    if (finding.odd.empty()) continue;
+    report.odd.push_back({name, fmt::format("{}", fmt::join(finding.odd, ", "))});
+    for (const std::string& what : finding.odd) {
+      auto group = std::ranges::find(report.oddities, what,
+                                     [](const auto& each) -> const auto& { return each.first; });
+      if (group == report.oddities.end()) group = report.oddities.insert(group, {what, {}});
+      group->second.push_back(name);
     }
-    ++formats[std::string(image_format_name(finding.info.format))];
-    if (!finding.odd.empty()) odd.push_back({{"file", name}, {"what", finding.odd}});
   }
-  const Sizes sizes = sizes_of(findings);
-  if (command.json) {
-    Json left_out = Json::array();
-    for (const auto& part : folder.left_out())
-      left_out.push_back({{"reason", part.reason}, {"count", part.count}, {"first", part.first}});
-    fmt::print("{}\n", Json{{"files", folder.files()},
-                            {"bytes", folder.bytes()},
-                            {"broken", broken},
-                            {"odd", odd},
-                            {"formats", formats},
-                            {"left_out", left_out},
-                            {"smallest", {sizes.least_height, sizes.least_width}},
-                            {"largest", {sizes.most_height, sizes.most_width}}}
-                           .dump());
-  } else {
-    for (const Json& file : broken)
-      fmt::print("broken  {}: {}\n", file["file"].get<std::string>(),
-                 file["why"].get<std::string>());
-    for (const Json& file : odd)
-      fmt::print("odd     {}: {}\n", file["file"].get<std::string>(),
-                 file["what"].get<std::string>());
-    std::vector<std::string> counts;
-    counts.reserve(formats.size());
-    for (const auto& [format, count] : formats)
-      counts.push_back(fmt::format("{} {}", count, format));
-    fmt::print("{} files, {:.1f} MB: {} broken, {} odd; {}\n", folder.files(),
-               static_cast<double>(folder.bytes()) / 1e6, broken.size(), odd.size(),
-               fmt::join(counts, ", "));
-    if (sizes.most_height > 0)
-      fmt::print("height {} to {}, width {} to {}\n", sizes.least_height, sizes.most_height,
-                 sizes.least_width, sizes.most_width);
-    if (!folder.left_out().empty()) fmt::print("left out: {}\n", folder.left_out_text());
+  return report;
+}
+
+Json as_json(const std::vector<Named>& files, const char* key) {
+  Json list = Json::array();
+  for (const Named& each : files) list.push_back({{"file", each.file}, {key, each.what}});
+  return list;
+}
+
+void tell_json(const FolderIndex& folder, const Report& report) {
+  Json left_out = Json::array();
+  for (const auto& part : folder.left_out())
+    left_out.push_back({{"reason", part.reason}, {"count", part.count}, {"first", part.first}});
+  const Sizes& sizes = report.sizes;
+  fmt::print("{}\n", Json{{"files", folder.files()},
+                          {"bytes", folder.bytes()},
+                          {"unread", as_json(report.unread, "why")},
+                          {"broken", as_json(report.broken, "why")},
+                          {"odd", as_json(report.odd, "what")},
+                          {"formats", report.formats},
+                          {"left_out", left_out},
+                          {"smallest", {sizes.least_height, sizes.least_width}},
+                          {"largest", {sizes.most_height, sizes.most_width}}}
+                         .dump());
+}
+
+void tell_odd(const Report& report, bool all) {
+  if (all) {
+    for (const Named& each : report.odd) fmt::print("odd     {}: {}\n", each.file, each.what);
+    return;
   }
-  return broken.empty() ? kDone : kFailed;
+  for (const auto& [what, files] : report.oddities) {
+    if (files.size() == 1)
+      fmt::print("odd     {}: {}\n", files.front(), what);
+    else
+      fmt::print("odd     {} files: {}, for example {}\n", with_commas(files.size()), what,
+                 files.front());
+  }
+}
+
+void tell(const FolderIndex& folder, const Report& report, bool all) {
+  for (const Named& each : report.unread) fmt::print("unread  {}: {}\n", each.file, each.what);
+  for (const Named& each : report.broken) fmt::print("broken  {}: {}\n", each.file, each.what);
+  tell_odd(report, all);
+  std::vector<std::string> counts;
+  counts.reserve(report.formats.size());
+  for (const auto& [format, count] : report.formats)
+    counts.push_back(fmt::format("{} {}", count, format));
+  fmt::print("{} files, {:.1f} MB: {} broken, {} odd{}; {}\n", folder.files(),
+             static_cast<double>(folder.bytes()) / 1e6, report.broken.size(), report.odd.size(),
+             report.unread.empty()
+                 ? ""
+                 : fmt::format(", {} that could not be read now", report.unread.size()),
+             fmt::join(counts, ", "));
+  const Sizes& sizes = report.sizes;
+  if (sizes.most_height > 0)
+    fmt::print("height {} to {}, width {} to {}\n", sizes.least_height, sizes.most_height,
+               sizes.least_width, sizes.most_width);
+  if (!folder.left_out().empty()) fmt::print("left out: {}\n", folder.left_out_text());
 }
 
 }  // namespace
@@ -209,12 +281,19 @@ void add_verify(CLI::App& app, int& code) {
   CLI::App* const verb =
       app.add_subcommand("verify", "decode every image of a folder, name broken ones");
   verb->add_option("dir", command->data, "the folder")->required();
-  verb->add_option("--threads", command->threads, "at most so many; default: all cores");
+  verb->add_option("--threads", command->threads, "at most so many; default: all cores")
+      ->check(whole_number(1, 1U << 16));
+  verb->add_flag("--all", command->all, "a line for each odd file instead of one for each kind");
   verb->add_flag("--json", command->json, "one JSON object instead of lines");
   verb->callback([command, &code] {
     Interrupt interrupt;
     const FolderIndex folder = list_images(command->data, {.labels = false});
-    code = tell(*command, folder, look_at_all(*command, folder, interrupt));
+    const Report report = report_of(folder, look_at_all(*command, folder, interrupt));
+    if (command->json)
+      tell_json(folder, report);
+    else
+      tell(folder, report, command->all);
+    code = report.broken.empty() && report.unread.empty() ? kDone : kFailed;
   });
 }
 

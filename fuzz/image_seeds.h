@@ -1,16 +1,14 @@
 #pragma once
 // Small images of every kind, for the image targets to start from: made, so that no binary files
 // lie here.
-#ifdef PENSTOCK_WEBP
-#include <webp/encode.h>
-#endif
-
 #include <fmt/format.h>
 
 #include <string>
 #include <vector>
 
+#include "codec/made_bmp.h"
 #include "codec/made_images.h"
+#include "codec/made_webp.h"
 
 namespace penstock::fuzz {
 
@@ -45,7 +43,7 @@ inline void add_pngs(Seeds& seeds) {
                                        .chunk = 60});
         const std::string name = fmt::format("png_{}_{}_{}", color, bits, odd ? "odd" : "plain");
         seeds.push_back({"png", name, file});
-        if (bits == 8) seeds.push_back({"image", name, file});
+        if (bits >= 8 || odd) seeds.push_back({"image", name, file});
       }
     }
   }
@@ -73,18 +71,33 @@ inline void add_jpegs(Seeds& seeds) {
   }
 }
 
+/// A progressive JPEG without its last scans: libjpeg shows what it has.
+inline void add_cut_jpegs(Seeds& seeds) {
+  Values file = made::jpeg({.width = 19, .height = 21, .progressive = true});
+  std::vector<std::size_t> scans;
+  for (std::size_t at = 0; at + 1 < file.size(); ++at)
+    if (file[at] == 0xff && file[at + 1] == 0xda) scans.push_back(at);
+  for (const std::size_t kept : {std::size_t{1}, scans.size() / 2, scans.size() - 1}) {
+    Values cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(scans.at(kept)));
+    cut.insert(cut.end(), {0xff, 0xd9});
+    const std::string name = fmt::format("jpeg_{}_of_{}_scans", kept, scans.size());
+    seeds.push_back({"image", name, cut});
+    cut.insert(cut.begin(), {5, 6, 7, 8});
+    seeds.push_back({"jpeg", name, cut});
+  }
+}
+
 inline void add_bmps(Seeds& seeds) {
-  const auto header = [](int height, char bits, char packing) {
-    std::string text("BM\0\0\0\0\0\0\0\0\x46\0\0\0\x28\0\0\0\x05\0\0\0", 22);
-    for (unsigned i = 0; i < 4; ++i)
-      text += static_cast<char>(static_cast<unsigned>(height) >> (8U * i));
-    text += std::string("\1\0", 2) + bits + '\0' + packing;
-    return text + std::string(23, '\0');
-  };
-  const std::string masks("\0\0\xff\0\0\xff\0\0\xff\0\0\0\0\0\0\0", 16);
-  seeds.push_back({"image", "bmp_24", file_of(header(4, 24, 0) + std::string(16, '\0'), 64)});
-  seeds.push_back({"image", "bmp_32", file_of(header(-4, 32, 3) + masks, 80)});
-  seeds.push_back({"image", "bmp_8", file_of(header(1, 8, 0), 256 * 4 + 8)});
+  for (const made::BmpOptions& options : made::every_bmp()) {
+    const std::string name = fmt::format("bmp_{}_{}_{}_{}_{}", options.bits, options.packing,
+                                         options.header, options.height > 0 ? "up" : "down",
+                                         options.masks.empty() ? options.colors : options.masks[0]);
+    seeds.push_back({"image", name, made::bmp(options)});
+  }
+  const Values file = made::bmp({.bits = 8, .colors = 12});
+  for (const std::uint32_t offset : {0U, 54U, 60U, 200U})
+    seeds.push_back(
+        {"image", fmt::format("bmp_offset_{}", offset), made::with_bmp_offset(file, offset)});
 }
 
 inline void add_rest(Seeds& seeds) {
@@ -92,6 +105,9 @@ inline void add_rest(Seeds& seeds) {
   seeds.push_back({"image", "ppm_text", file_of("P3\n1 2\n255\n1 2 3\n4 5 255\n")});
   seeds.push_back({"image", "pgm", file_of("P5 4 3 255\n", 12)});
   seeds.push_back({"image", "ppm", file_of("P6 2 2 65535\n", 24)});
+  seeds.push_back({"image", "pgm_16", file_of("P5 3 2 999\n", 12)});
+  seeds.push_back({"image", "pbm_text", file_of("P1 # bits\n5 2\n10110 0 1 0 0 1\n")});
+  seeds.push_back({"image", "pbm", file_of("P4 11 3\n", 6)});
   const std::string magic("\x93NUMPY\x01\0\x3e\0", 10);
   seeds.push_back(
       {"image", "npy_u1",
@@ -99,24 +115,41 @@ inline void add_rest(Seeds& seeds) {
   seeds.push_back(
       {"image", "npy_f4",
        file_of(magic + "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  \n", 48)});
-#ifdef PENSTOCK_WEBP
-  const Values pixels = made::noise(std::size_t{16} * 16 * 4);
-  for (const bool lossless : {false, true}) {
-    std::uint8_t* out = nullptr;
-    const std::size_t size = lossless ? WebPEncodeLosslessRGBA(pixels.data(), 16, 16, 64, &out)
-                                      : WebPEncodeRGBA(pixels.data(), 16, 16, 64, 60, &out);
-    seeds.push_back({"image", lossless ? "webp_lossless" : "webp", Values(out, out + size)});
-    WebPFree(out);
-  }
-#endif
 }
+
+#ifdef PENSTOCK_WEBP
+inline void add_webps(Seeds& seeds) {
+  for (const bool lossless : {false, true})
+    for (const bool alpha : {false, true})
+      seeds.push_back(
+          {"image",
+           fmt::format("webp_{}{}", lossless ? "lossless" : "lossy", alpha ? "_alpha" : ""),
+           made::webp({.width = 16, .height = 16, .alpha = alpha, .lossless = lossless})});
+  seeds.push_back({"image", "webp_palette",
+                   made::webp({.width = 12, .height = 10, .lossless = true, .colors = 3})});
+  for (const int filter : {1, 2, 3})
+    seeds.push_back(
+        {"image", fmt::format("webp_alpha_filter_{}", filter),
+         made::webp({.width = 40, .height = 37, .alpha = true, .alpha_filter = filter})});
+  const made::WebpOptions frame{.width = 10, .height = 9, .alpha = true};
+  seeds.push_back(
+      {"image", "webp_animation",
+       made::webp_animation(made::webp(frame), frame, {.width = 14, .height = 12, .x = 2})});
+  seeds.push_back(
+      {"image", "webp_turned", made::webp({.width = 9, .height = 6, .orientation = 6})});
+}
+#endif
 
 inline Seeds image_seeds() {
   Seeds seeds;
   add_pngs(seeds);
   add_jpegs(seeds);
+  add_cut_jpegs(seeds);
   add_bmps(seeds);
   add_rest(seeds);
+#ifdef PENSTOCK_WEBP
+  add_webps(seeds);
+#endif
   return seeds;
 }
 

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,13 @@ def plan(samples: object, batch: object, replicas: object, *more: str,
          faults: str = "") -> subprocess.CompletedProcess[str]:
     return run("plan", "--samples", samples, "--batch", batch, "--replicas", replicas, *more,
                faults=faults)
+
+
+def limited(arguments: list[object], what: int, most: int) -> subprocess.CompletedProcess[str]:
+    """Runs the command with a limit of the kernel."""
+    return subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=120, check=False,
+                          preexec_fn=lambda: resource.setrlimit(what, (most, most)))
 
 
 def has_faults() -> bool:
@@ -162,9 +170,16 @@ class Refused(unittest.TestCase):
         self.assert_refused(plan(5, 2, 1, "--tail", "long"), "--tail")
         self.assert_refused(plan(5, 2, 1, "--fast"), "--fast")
         self.assert_refused(run("plan", "--samples", 3), "required")
-        self.assert_refused(run(), "required")
         self.assert_refused(run("dance"), "")
         self.assert_refused(run("demo", "--samples", "many"), "--samples")
+
+
+    def test_empty_names_and_wrong_numbers_of_threads(self) -> None:
+        self.assert_refused(run("plan", "--data", "", "--batch", 2, "--replicas", 1), "no path")
+        for verb in ("verify", "bench"):
+            self.assert_refused(run(verb, ""), "no path of a folder")
+            for threads in ("-1", "0", "1.5", "99999999999", "many", ""):
+                self.assert_refused(run(verb, "/", "--threads", threads), "--threads")
 
 
 class PlanOfAFolder(unittest.TestCase):
@@ -258,6 +273,56 @@ class ImagesOfAFolder(unittest.TestCase):
                          ["a/cut.ppm", "a/text.jpg", "b/bomb.ppm"])
         self.assertEqual(said["formats"], {"PPM/PGM": 41})
 
+    def test_verify_has_one_line_for_each_kind_of_odd_files(self) -> None:
+        for i in range(1437):
+            self.write(f"gray/{i:04}.pgm", b"P5 2 2 255\nabcd")
+        self.write("gray/wide.pgm", b"P5 2 1 65535\nabcd")
+        done = run("verify", self.root)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("odd     1,438 files: 1 channel, for example gray/0000.pgm\n", done.stdout)
+        self.assertIn("odd     gray/wide.pgm: 16 bit\n", done.stdout)
+        self.assertEqual(done.stdout.count("odd     "), 2)
+        self.assertIn("0 broken, 1438 odd", done.stdout)
+        each = run("verify", self.root, "--all").stdout
+        self.assertEqual(each.count("odd     "), 1438)
+        self.assertIn("odd     gray/wide.pgm: 1 channel, 16 bit\n", each)
+
+    def test_verify_refuses_a_huge_file_without_reading_it(self) -> None:
+        self.write("a/huge.ppm", ppm(2, 2))
+        os.truncate(self.root / "a/huge.ppm", 6 << 30)  # sparse
+        done = limited(["verify", self.root], resource.RLIMIT_AS, 1 << 30)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("broken  a/huge.ppm: ", done.stdout)
+        self.assertIn("more than the limit", done.stdout)
+        self.assertIn("1 broken, 0 odd", done.stdout)
+
+    def test_verify_names_a_file_that_memory_did_not_suffice_for_and_goes_on(self) -> None:
+        (self.root / "a/large.pgm").write_bytes(b"P2 11000 11000 9\n" + b"1 " * (11000 * 11000))
+        done = limited(["verify", self.root, "--threads", 1], resource.RLIMIT_AS, 300 << 20)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(done.stdout, "unread  a/large.pgm: (out of memory|.*Cannot allocate)")
+        self.assertIn("0 broken, 0 odd, 1 that could not be read now", done.stdout)
+
+    def test_verify_does_not_call_files_broken_that_no_descriptor_was_left_for(self) -> None:
+        if not has_faults():
+            self.skipTest("a build without fault points")
+        done = run("verify", self.root, "--threads", 1, faults="read.descriptors:3")
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(done.stdout, "unread  .*ppm: cannot open .*Too many open files")
+        self.assertIn("0 broken, 0 odd, 1 that could not be read now; 39 PPM/PGM", done.stdout)
+
+    def test_output_that_does_not_arrive_is_a_failure(self) -> None:
+        for words in (["verify", self.root], ["verify", self.root, "--json"],
+                      ["plan", "--samples", "9", "--batch", "2", "--replicas", "1"],
+                      ["plan", "--data", self.root, "--batch", "2", "--replicas", "1", "--json"],
+                      ["bench", self.root, "--size", "8"], ["bench", self.root, "--json"],
+                      ["demo", "--samples", "9"], ["--help"], ["--version"], []):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([COMMAND, *map(str, words)], stdout=full,
+                                      stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+            self.assertEqual(done.returncode, 1, words)
+            self.assertRegex(done.stderr, "No space left on device|could not be written")
+
     def test_bench_counts_every_image_and_says_where_time_goes(self) -> None:
         self.write("a/cut.ppm", ppm(20, 30)[:500])
         said = json.loads(run("bench", self.root, "--batch", 8, "--size", 16, "--json").stdout)
@@ -273,7 +338,12 @@ class ImagesOfAFolder(unittest.TestCase):
 
 class Others(unittest.TestCase):
     def test_help_and_version_are_no_failures(self) -> None:
-        self.assertEqual(run("--version").returncode, 0)
+        version = run("--version")
+        self.assertEqual(version.returncode, 0)
+        for words in ("libjpeg", "libpng "):
+            self.assertIn(words, version.stdout)
+        self.assertEqual(run().returncode, 0)
+        self.assertEqual(run().stdout, run("--help").stdout)
         done = run("--help")
         self.assertEqual(done.returncode, 0)
         for words in ("plan", "demo", "Exit codes", "130"):

@@ -120,18 +120,20 @@ struct SequenceOptions {
   bool pure = false;  // an index that is answered differently when asked again is an error
   bool check = true;  // one index is asked again at the very end, and a difference is told
 };
-/// Which symbolic links below an image folder are looked through.
+/// Which symbolic links below an image folder are looked through, when it is listed and again when
+/// a file is opened.
 enum class FollowLinks : std::uint8_t {
   never,
   inside,  // those that stay below the folder
   anywhere,
 };
 struct FolderOptions {
-  std::vector<std::string> extensions = {};  // in any case; jpg jpeg png webp bmp ppm pgm npy
+  std::vector<std::string> extensions = {};  // in any case; jpg jpeg png webp bmp ppm pgm pbm npy
   FollowLinks follow_links = FollowLinks::inside;
   bool labels = true;      // false: there are no classes; images anywhere below, without a label
   bool with_path = false;  // adds the field path, relative to the folder
   std::string index = {};  // a file that FolderIndex::save wrote: the folder is not listed again
+  std::uint64_t bytes_max = std::uint64_t{1} << 30;  // larger files are refused, and not read
 };
 struct ListOptions {
   bool hidden = false;  // wildcards match names that begin with a dot too
@@ -162,8 +164,9 @@ class OpCall {
 /// Converts the field at `path`; floats to integers truncate, integers wrap.
 OpCall cast(Dtype dtype, std::string path = "");
 
-/// Reads the file whose path the field `path` holds, and puts its bytes in its place.
-OpCall read_file(std::string path = "");
+/// Reads the file whose path the field `path` holds, and puts its bytes in its place. A file of
+/// more than `bytes_max` bytes is refused, and not read.
+OpCall read_file(std::string path = "", std::uint64_t bytes_max = std::uint64_t{1} << 30);
 
 struct FolderListing;
 
@@ -242,12 +245,12 @@ class Dataset {
 
   // Files. They are listed when the dataset is described and read when a sample is needed; only
   // relative names, sizes and their number are part of the digests.
-  /// {image: the encoded file, label: i32}; what was left out goes to the report sink.
+  /// {image: the encoded file, label: i64}; what was left out goes to the report sink.
   static Dataset image_folder(const std::string& root, const FolderOptions& options = {});
   static Dataset image_folder(const FolderIndex& index, bool with_path = false);
-  /// {image: the encoded file, label: i32}, or without labels {image}.
+  /// {image: the encoded file, label: i64}, or without labels {image}.
   static Dataset from_paths(const std::vector<std::string>& paths,
-                            const std::vector<std::int32_t>& labels = {});
+                            const std::vector<std::int64_t>& labels = {});
   /// The paths of the files that match, sorted: `*`, `?` and `[a-z]` within a name, `**` for any
   /// folders. ConfigError when there are none.
   static Dataset list_files(const std::string& pattern, const ListOptions& options = {});

@@ -20,6 +20,9 @@ struct DecodeOptions {
   bool keep_16_bit = false;  // gives u16; otherwise all become u8
   bool fast_scale = false;   // a JPEG may be decoded smaller before a resize; pixels differ then
   std::uint64_t pixels_max = std::uint64_t{1} << 27;  // larger images are refused
+  std::uint64_t side_max = 65'535;                    // of height and of width
+  std::uint64_t bytes_max = std::uint64_t{1} << 30;   // of the file
+  double time_max = 10;    // seconds of one decode, and again of the ops behind it
   std::string field = {};  // default: "image", or the only field there is
 };
 struct ResizeOptions {

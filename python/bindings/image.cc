@@ -91,7 +91,7 @@ void bind_image(nb::module_& module) {
     return Dataset::image_folder(index, with_path);
   });
   module.def("from_paths",
-             [](const std::vector<nb::bytes>& paths, const std::vector<std::int32_t>& labels) {
+             [](const std::vector<nb::bytes>& paths, const std::vector<std::int64_t>& labels) {
                std::vector<std::string> files;
                files.reserve(paths.size());
                for (const nb::bytes& path : paths) files.push_back(path_of(path));

@@ -72,7 +72,7 @@ def list_images(root: Path, *, extensions: Iterable[str] = (), follow_links: str
 def image_folder(root: Path | FolderIndex, *, extensions: Iterable[str] = (),
                  follow_links: str = "inside", labels: bool = True, with_path: bool = False,
                  index: Path = "") -> ImageFolder:
-    """{"image": the encoded file, "label": int32} of every image, sorted by name.
+    """{"image": the encoded file, "label": int64} of every image, sorted by name.
 
     `class_names` of the dataset are the names of the folders, by label.
     """
@@ -89,14 +89,14 @@ def image_folder(root: Path | FolderIndex, *, extensions: Iterable[str] = (),
 
 @explained
 def from_paths(paths: Iterable[Path], labels: Iterable[int] = ()) -> Dataset:
-    """{"image": the encoded file, "label": int32}, or without labels {"image"}."""
+    """{"image": the encoded file, "label": int64}, or without labels {"image"}."""
     return Dataset(_native.from_paths(
         items("from_paths", "paths", paths, path),
         items("from_paths", "labels", labels, _label)))
 
 
 def _label(word: str, name: str, value: object) -> int:
-    return whole(word, name, value, least=-(2**31), most=2**31 - 1)
+    return whole(word, name, value, least=-(2**63), most=2**63 - 1)
 
 
 @explained

@@ -82,13 +82,17 @@ def of(field: str = "") -> Chain:
 
 @explained
 def decode(channels: int = 3, *, field: str = "", keep_16_bit: bool = False,
-           fast_scale: bool = False, pixels_max: int = 1 << 27) -> Chain:
+           fast_scale: bool = False, pixels_max: int = 1 << 27,
+           side_max: int = 65_535, bytes_max: int = 1 << 30, time_max: float = 10.0) -> Chain:
     """A chain that begins with encoded bytes; the format is told by content."""
     return of(text("decode", "field", field)).step(
         "decode", channels=whole("decode", "channels", channels),
         keep_16_bit=flag("decode", "keep_16_bit", keep_16_bit),
         fast_scale=flag("decode", "fast_scale", fast_scale),
-        pixels_max=whole("decode", "pixels_max", pixels_max, least=1))
+        pixels_max=whole("decode", "pixels_max", pixels_max, least=1),
+        side_max=whole("decode", "side_max", side_max, least=1),
+        bytes_max=whole("decode", "bytes_max", bytes_max, least=1),
+        time_max=number("decode", "time_max", time_max, least=0.001))
 
 
 @explained

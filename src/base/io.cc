@@ -3,17 +3,20 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
 
+#include "base/fault.h"
 #include "base/printable.h"
 
 namespace penstock {
@@ -50,6 +53,22 @@ Failure other_size(const std::string& path, const std::string& has, std::uint64_
       kReplaced};
 }
 
+Failure too_large(const std::string& path, const std::string& has, std::uint64_t most) {
+  return Failure{
+      fmt::format("{} has {} bytes, more than the limit of {}", printable(path), has, most),
+      {},
+      "raise bytes_max if such files are meant to be read"};
+}
+
+Failure led_away(const std::string& path, const std::string& real, const FileRoot& root) {
+  return Failure{
+      fmt::format("{} leads to {}, {}", printable(path), printable(real),
+                  root.links ? fmt::format("outside of {}", printable(root.given))
+                             : "and links are not followed"),
+      {},
+      "a link took its place after the folder was listed: list it again, or follow links"};
+}
+
 FolderEntry entry_of(const struct stat& facts) {
   FolderEntry entry;
   entry.kind = S_ISREG(facts.st_mode)   ? FolderEntry::Kind::file
@@ -79,8 +98,11 @@ Result<FolderEntry> look_at(int folder, const char* name, const std::string& pat
 
 class Descriptor {
  public:
-  explicit Descriptor(const std::string& path, int flags = O_RDONLY)
-      : number_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+  explicit Descriptor(const std::string& path, int flags = O_RDONLY) {
+    do {
+      number_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    } while (number_ < 0 && errno == EINTR);
+  }
   ~Descriptor() {
     if (number_ >= 0) ::close(number_);
   }
@@ -89,8 +111,47 @@ class Descriptor {
   [[nodiscard]] int number() const { return number_; }
 
  private:
-  int number_;
+  int number_ = -1;
 };
+
+/// Where an open file is, without links; `path` is what it was opened as.
+std::optional<std::string> real_path_of(const Descriptor& file, const std::string& path) {
+  std::array<char, PATH_MAX> real{};
+  const std::string self = fmt::format("/proc/self/fd/{}", file.number());
+  const ssize_t size = ::readlink(self.c_str(), real.data(), real.size());
+  if (size > 0 && static_cast<std::size_t>(size) < real.size())
+    return std::string(real.data(), static_cast<std::size_t>(size));
+  if (::realpath(path.c_str(), real.data()) == nullptr) return std::nullopt;  // there is no /proc
+  return std::string(real.data());
+}
+
+/// A Failure where the open file is not below the root. Looked at after the open, so that nothing
+/// can change in between.
+Result<void> check_within(const Descriptor& file, const std::string& path, const FileRoot& root) {
+  std::string inside = root.real;
+  if (inside.empty()) {
+    std::array<char, PATH_MAX> real{};
+    if (::realpath(root.given.c_str(), real.data()) == nullptr)
+      return io_failure("cannot find", root.given, errno);
+    inside = real.data();
+  }
+  if (!inside.ends_with('/')) inside += '/';
+  const auto real = real_path_of(file, path);
+  if (!real) return io_failure("cannot find", path, errno);
+  std::string_view name = std::string_view(path).substr(std::min(path.size(), root.given.size()));
+  while (name.starts_with('/')) name.remove_prefix(1);
+  const bool fits = root.links ? real->starts_with(inside) : *real == inside + std::string(name);
+  if (!fits) return led_away(path, *real, root);
+  return {};
+}
+
+/// A name in the same folder that nobody can guess.
+Result<std::string> draft_name(const std::string& path) {
+  std::uint64_t number = 0;
+  while (::getrandom(&number, sizeof number, 0) < 0)
+    if (errno != EINTR) return io_failure("cannot draw a name for", path, errno);
+  return fmt::format("{}.{:016x}.tmp", path, number);
+}
 
 /// Reads until `length` bytes are there or the file ends; returns how many there are.
 Result<std::uint64_t> read_into(const Descriptor& file, const std::string& path, std::byte* data,
@@ -135,16 +196,24 @@ class PosixIo final : public Io {
     return bytes;
   }
 
-  Result<Bytes> read_whole(const std::string& path, std::optional<std::uint64_t> size) override {
+  Result<Bytes> read_whole(const std::string& path, const WholeFile& wanted) override {
+    if (wanted.size && *wanted.size > wanted.bytes_max)
+      return too_large(path, fmt::format("{}", *wanted.size), wanted.bytes_max);
+    if (PENSTOCK_FAULT("read.descriptors")) return io_failure("cannot open", path, EMFILE);
+    const bool no_links = wanted.within != nullptr && !wanted.within->links;
     // Without O_NONBLOCK a pipe that took a file's place would hold us for ever.
-    const Descriptor file(path, O_RDONLY | O_NONBLOCK);
+    const Descriptor file(path, O_RDONLY | O_NONBLOCK | (no_links ? O_NOFOLLOW : 0));
+    if (file.number() < 0 && errno == ELOOP && no_links)
+      return led_away(path, "another place", *wanted.within);
     if (file.number() < 0) return io_failure("cannot open", path, errno);
-    struct stat facts{};
-    if (::fstat(file.number(), &facts) != 0) return io_failure("cannot look at", path, errno);
-    if (S_ISDIR(facts.st_mode)) return Failure{fmt::format("{} is a folder", printable(path))};
-    if (!S_ISREG(facts.st_mode)) return Failure{fmt::format("{} is not a file", printable(path))};
-    const auto now = static_cast<std::uint64_t>(facts.st_size);
-    if (size && now != *size) return other_size(path, fmt::format("{}", now), *size);
+    if (wanted.within != nullptr)
+      if (auto inside = check_within(file, path, *wanted.within); !inside) return inside.failure();
+    const auto there = size_of(file, path);
+    if (!there) return there.failure();
+    const std::uint64_t now = *there;
+    if (wanted.size && now != *wanted.size)
+      return other_size(path, fmt::format("{}", now), *wanted.size);
+    if (now > wanted.bytes_max) return too_large(path, fmt::format("{}", now), wanted.bytes_max);
     // One byte more is asked for than there should be, so that a file that grows is noticed.
     Bytes bytes(now + 1);
     const auto done = read_into(file, path, bytes.data(), now + 1, 0);
@@ -155,16 +224,22 @@ class PosixIo final : public Io {
     return bytes;
   }
 
-  Result<std::string> read_text(const std::string& path) override {
-    const Descriptor file(path);
+  Result<std::string> read_text(const std::string& path, std::uint64_t bytes_max) override {
+    const Descriptor file(path, O_RDONLY | O_NONBLOCK);
     if (file.number() < 0) return io_failure("cannot open", path, errno);
+    const auto there = size_of(file, path);
+    if (!there) return there.failure();
+    if (*there > bytes_max) return too_large(path, fmt::format("{}", *there), bytes_max);
     std::string text;
+    text.reserve(*there);
     std::array<char, 4096> chunk{};
     while (true) {
       const ssize_t got = ::read(file.number(), chunk.data(), chunk.size());
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return io_failure("cannot read", path, errno);
       if (got == 0) return text;
+      if (static_cast<std::uint64_t>(got) > bytes_max - text.size())
+        return too_large(path, fmt::format("more than {}", text.size()), bytes_max);
       text.append(chunk.data(), static_cast<std::size_t>(got));
     }
   }
@@ -210,14 +285,15 @@ class PosixIo final : public Io {
   }
 
   Result<void> publish(const std::string& path, std::string_view content) override {
-    const std::string before = fmt::format("{}.{}.tmp", path, ::getpid());
+    const auto draft = draft_name(path);
+    if (!draft) return draft.failure();
+    const std::string& before = *draft;
     auto done = write_new(before, content);
-    if (done && ::rename(before.c_str(), path.c_str()) != 0)
+    if (done && ::rename(before.c_str(), path.c_str()) != 0) {
       done = io_failure("cannot write", path, errno);
-    if (!done) {
       ::unlink(before.c_str());
-      return done;
     }
+    if (!done) return done;
     const std::size_t slash = path.rfind('/');
     const Descriptor folder(slash == std::string::npos ? "." : path.substr(0, slash + 1));
     if (folder.number() < 0 || ::fsync(folder.number()) != 0)
@@ -226,12 +302,23 @@ class PosixIo final : public Io {
   }
 
  private:
+  /// Of an open file; a Failure for whatever is none.
+  static Result<std::uint64_t> size_of(const Descriptor& file, const std::string& path) {
+    struct stat facts{};
+    if (::fstat(file.number(), &facts) != 0) return io_failure("cannot look at", path, errno);
+    if (S_ISDIR(facts.st_mode)) return Failure{fmt::format("{} is a folder", printable(path))};
+    if (!S_ISREG(facts.st_mode)) return Failure{fmt::format("{} is not a file", printable(path))};
+    return static_cast<std::uint64_t>(facts.st_size);
+  }
+
+  /// A file that was not there; nothing stays of it where that fails.
   static Result<void> write_new(const std::string& path, std::string_view content) {
-    const Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
+    const Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
     if (file.number() < 0) return io_failure("cannot write", path, errno);
-    if (auto done = write_all(file, path, content); !done) return done;
-    if (::fsync(file.number()) != 0) return io_failure("cannot bring to disk", path, errno);
-    return {};
+    auto done = write_all(file, path, content);
+    if (done && ::fsync(file.number()) != 0) done = io_failure("cannot bring to disk", path, errno);
+    if (!done) ::unlink(path.c_str());
+    return done;
   }
 };
 

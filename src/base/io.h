@@ -4,16 +4,48 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 
 namespace penstock {
 
-using Bytes = std::vector<std::byte>;
+/// Leaves memory as it is where no value is given: what a read fills need not be zeroed first.
+template <typename T>
+struct UnwrittenAllocator : std::allocator<T> {
+  template <typename U>
+  struct rebind {
+    using other = UnwrittenAllocator<U>;
+  };
+  template <typename U, typename... Values>
+  void construct(U* place, Values&&... values) {
+    if constexpr (sizeof...(Values) == 0)
+      ::new (static_cast<void*>(place)) U;
+    else
+      ::new (static_cast<void*>(place)) U(std::forward<Values>(values)...);
+  }
+};
+using Bytes = std::vector<std::byte, UnwrittenAllocator<std::byte>>;
+
+/// A folder that files must lie in when they are opened, whatever was put in their place since.
+struct FileRoot {
+  std::string given;  // as paths begin
+  std::string real;   // the same without links; empty: found at each read
+  bool links = true;  // false: no link on the way below it
+};
+
+/// How a whole file is read.
+struct WholeFile {
+  std::uint64_t bytes_max;                 // a larger file is refused before memory is taken
+  std::optional<std::uint64_t> size = {};  // the bytes it must have
+  const FileRoot* within = nullptr;
+};
 
 /// What stands in a folder under one name. Links are looked through.
 struct FolderEntry {
@@ -35,10 +67,10 @@ class Io {
   /// Exactly `length` bytes of `path` from `offset`; a file that ends before is a Failure.
   virtual Result<Bytes> read(const std::string& path, std::uint64_t offset,
                              std::uint64_t length) = 0;
-  /// The whole file, which must have `size` bytes where that is given.
-  virtual Result<Bytes> read_whole(const std::string& path, std::optional<std::uint64_t> size) = 0;
-  /// The whole file; for small ones, and for those whose size is not known before (as in /proc).
-  virtual Result<std::string> read_text(const std::string& path) = 0;
+  /// The whole file, if it is as `wanted` says.
+  virtual Result<Bytes> read_whole(const std::string& path, const WholeFile& wanted) = 0;
+  /// The whole file, of at most `bytes_max` bytes; also where the size is not known before (/proc).
+  virtual Result<std::string> read_text(const std::string& path, std::uint64_t bytes_max) = 0;
 
   /// What is in a folder, in any order, without "." and "..".
   virtual Result<std::vector<FolderEntry>> list(const std::string& folder) = 0;
@@ -50,7 +82,8 @@ class Io {
   /// Adds `text` to the end of a file, which is made if it is not there.
   virtual Result<void> append(const std::string& path, const std::string& text) = 0;
   /// Writes a file under another name, brings it to disk, and then gives it its name: whoever opens
-  /// `path` finds the old file or the new one, whole.
+  /// `path` finds the old file or the new one, whole. Any number of threads, processes and hosts
+  /// may write the same file.
   virtual Result<void> publish(const std::string& path, std::string_view content) = 0;
 
   static Io& real();

@@ -1,5 +1,6 @@
 #include "base/io.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -7,10 +8,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include "base/temp_folder.h"
+#include "base/thread.h"
 
 namespace penstock {
 namespace {
@@ -59,7 +63,7 @@ TEST_F(IoTest, AMissingFileAndAFolderAreFailuresThatNameThePath) {
     const auto bytes = io_.read(path, 0, 1);
     ASSERT_FALSE(bytes);
     EXPECT_THAT(bytes.failure().message, HasSubstr(path));
-    const auto text = io_.read_text(path);
+    const auto text = io_.read_text(path, 100);
     ASSERT_FALSE(text);
     EXPECT_THAT(text.failure().message, HasSubstr(path));
   }
@@ -69,10 +73,10 @@ TEST_F(IoTest, ReadTextTakesTheWholeFileWhateverItsSizeClaims) {
   std::string large(10'000, 'x');
   large += '\0';
   std::ofstream(path_, std::ios::binary) << large;
-  const auto text = io_.read_text(path_);
+  const auto text = io_.read_text(path_, 1 << 20);
   ASSERT_TRUE(text);
   EXPECT_EQ(*text, large);
-  const auto process = io_.read_text("/proc/self/status");
+  const auto process = io_.read_text("/proc/self/status", 1 << 20);
   ASSERT_TRUE(process);
   EXPECT_THAT(*process, HasSubstr("Threads:"));
 }
@@ -82,7 +86,7 @@ TEST_F(IoTest, AppendAddsToTheEndAndMakesTheFile) {
   ASSERT_TRUE(io_.append(path_, "one\n").ok());
   ASSERT_TRUE(io_.append(path_, "").ok());
   ASSERT_TRUE(io_.append(path_, "two\n").ok());
-  const auto text = io_.read_text(path_);
+  const auto text = io_.read_text(path_, 1 << 20);
   ASSERT_TRUE(text);
   EXPECT_EQ(*text, "one\ntwo\n");
   const auto refused = io_.append(path_ + "_missing/file", "x");
@@ -91,26 +95,26 @@ TEST_F(IoTest, AppendAddsToTheEndAndMakesTheFile) {
 }
 
 TEST_F(IoTest, AWholeFileMustHaveItsSize) {
-  EXPECT_EQ(text_of(*io_.read_whole(path_, 10)), "0123456789");
-  EXPECT_EQ(text_of(*io_.read_whole(path_, std::nullopt)), "0123456789");
+  EXPECT_EQ(text_of(*io_.read_whole(path_, {.bytes_max = 10, .size = 10})), "0123456789");
+  EXPECT_EQ(text_of(*io_.read_whole(path_, {.bytes_max = 10})), "0123456789");
   for (const std::uint64_t size : {0, 9, 11}) {
-    const auto other = io_.read_whole(path_, size);
+    const auto other = io_.read_whole(path_, {.bytes_max = 100, .size = size});
     ASSERT_FALSE(other);
     EXPECT_THAT(other.failure().message, AllOf(HasSubstr(path_), HasSubstr("has 10 bytes")));
     EXPECT_FALSE(other.failure().may_pass);
   }
   std::ofstream(path_, std::ios::trunc).flush();
-  EXPECT_TRUE((*io_.read_whole(path_, 0)).empty());
+  EXPECT_TRUE((*io_.read_whole(path_, {.bytes_max = 0, .size = 0})).empty());
 }
 
 TEST_F(IoTest, FoldersAndPipesAreNoFilesAndDoNotHoldAnybody) {
   const TempFolder folder;
   ASSERT_EQ(::mkfifo(folder.path("pipe").c_str(), 0600), 0);
-  EXPECT_THAT(io_.read_whole(folder.path("pipe"), std::nullopt).failure().message,
+  EXPECT_THAT(io_.read_whole(folder.path("pipe"), {.bytes_max = 1}).failure().message,
               HasSubstr("is not a file"));
-  EXPECT_THAT(io_.read_whole(folder.path(), std::nullopt).failure().message,
+  EXPECT_THAT(io_.read_whole(folder.path(), {.bytes_max = 1}).failure().message,
               HasSubstr("is a folder"));
-  EXPECT_FALSE(io_.read_whole(folder.path("gone"), std::nullopt).failure().may_pass);
+  EXPECT_FALSE(io_.read_whole(folder.path("gone"), {.bytes_max = 1}).failure().may_pass);
 }
 
 TEST_F(IoTest, AFolderIsListedWithKindsAndSizes) {
@@ -142,9 +146,128 @@ TEST_F(IoTest, APublishedFileIsWholeAndAloneAndReplacesTheOldOne) {
   const TempFolder folder;
   ASSERT_TRUE(io_.publish(folder.path("a"), "first"));
   ASSERT_TRUE(io_.publish(folder.path("a"), "second"));
-  EXPECT_EQ(*io_.read_text(folder.path("a")), "second");
+  EXPECT_EQ(*io_.read_text(folder.path("a"), 100), "second");
   EXPECT_EQ((*io_.list(folder.path())).size(), 1U);
   EXPECT_FALSE(io_.publish(folder.path("no/folder"), "x").ok());
+}
+
+TEST_F(IoTest, AFileBeyondItsLimitIsRefusedBeforeMemoryIsTaken) {
+  // Sparse: more than any memory, and nothing on the disk.
+  const std::uint64_t huge = std::uint64_t{1} << 41;
+  std::filesystem::resize_file(path_, huge);
+  for (const std::optional<std::uint64_t> size : {std::optional<std::uint64_t>(), {huge}}) {
+    const auto bytes = io_.read_whole(path_, {.bytes_max = 1 << 20, .size = size});
+    ASSERT_FALSE(bytes);
+    EXPECT_THAT(bytes.failure().message,
+                AllOf(HasSubstr(path_), HasSubstr("has 2199023255552 bytes"),
+                      HasSubstr("more than the limit of 1048576")));
+    EXPECT_THAT(bytes.failure().remedy, HasSubstr("bytes_max"));
+    EXPECT_FALSE(bytes.failure().may_pass);
+  }
+  EXPECT_THAT(io_.read_text(path_, 1 << 20).failure().message, HasSubstr("more than the limit"));
+}
+
+TEST_F(IoTest, AListedSizeBeyondTheLimitIsRefusedWithoutLookingForTheFile) {
+  EXPECT_THAT(io_.read_whole(path_ + "_missing", {.bytes_max = 3, .size = 4}).failure().message,
+              HasSubstr("more than the limit of 3"));
+}
+
+TEST_F(IoTest, ATextWhoseSizeIsNotKnownIsReadUpToItsLimitOnly) {
+  const auto whole = io_.read_text("/proc/self/status", 1 << 20);
+  ASSERT_TRUE(whole);
+  EXPECT_THAT(io_.read_text("/proc/self/status", 10).failure().message,
+              HasSubstr("more than the limit of 10"));
+  EXPECT_EQ(*io_.read_text(path_, 10), "0123456789");
+  EXPECT_FALSE(io_.read_text(path_, 9).ok());
+}
+
+TEST_F(IoTest, APipeInPlaceOfATextIsAFailureAndHoldsNobody) {
+  const TempFolder folder;
+  ASSERT_EQ(::mkfifo(folder.path("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(io_.read_text(folder.path("pipe"), 10).failure().message, HasSubstr("not a file"));
+}
+
+TEST_F(IoTest, AFileWithinAFolderMayBeReachedThroughLinksThatStayInsideIt) {
+  const TempFolder folder;
+  folder.write("root/a/file", "in");
+  folder.write("secret", "out");
+  folder.link("root/inner", "a");
+  folder.link("root/absolute", folder.path("root/a/file"));
+  folder.link("root/outer", "../secret");
+  folder.link("root/up", "..");
+  folder.link("by_link", "root");
+  for (const char* given : {"root", "root/", "by_link"}) {
+    const FileRoot root{.given = folder.path(given), .real = *io_.real_path(folder.path(given))};
+    const auto read = [&](const std::string& name) {
+      return io_.read_whole(root.given + "/" + name, {.bytes_max = 10, .within = &root});
+    };
+    for (const char* name : {"a/file", "inner/file", "absolute"})
+      EXPECT_TRUE(read(name).ok()) << name << ": " << read(name).failure().message;
+    EXPECT_THAT(read("outer").failure().message,
+                AllOf(HasSubstr("outer leads to"), HasSubstr("outside of")));
+    EXPECT_FALSE(read("up/secret").ok());
+  }
+}
+
+TEST_F(IoTest, WhereLinksAreNotFollowedNoneMayBeOnTheWay) {
+  const TempFolder folder;
+  folder.write("root/a/file", "in");
+  folder.link("root/inner", "a");
+  folder.link("root/a/other", "file");
+  // The root itself may be a link, and need not have been looked up before.
+  folder.link("by_link", "root");
+  for (const bool known : {true, false}) {
+    FileRoot root{.given = folder.path("by_link"), .real = {}, .links = false};
+    if (known) root.real = *io_.real_path(root.given);
+    const auto read = [&](const std::string& name) {
+      return io_.read_whole(root.given + "/" + name, {.bytes_max = 10, .within = &root});
+    };
+    EXPECT_TRUE(read("a/file").ok());
+    EXPECT_THAT(read("a/other").failure().message, HasSubstr("links are not followed"));
+    EXPECT_THAT(read("inner/file").failure().message, HasSubstr("links are not followed"));
+  }
+}
+
+TEST_F(IoTest, WritersOfOneFileNeverShowAnythingButAWholeOne) {
+  constexpr std::size_t kWriters = 3;
+  constexpr std::size_t kRounds = 200;
+  const TempFolder folder;
+  const std::string path = folder.path("shared");
+  ASSERT_TRUE(io_.publish(path, std::string(5000, 'x')));
+  std::vector<Thread> writers;
+  for (std::size_t writer = 0; writer < kWriters; ++writer)
+    writers.emplace_back("writer", [&, writer] {
+      for (std::size_t round = 0; round < kRounds; ++round) {
+        const auto letter = static_cast<char>('a' + writer);
+        EXPECT_TRUE(io_.publish(path, std::string(5000 + 9000 * writer, letter)).ok());
+      }
+    });
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    const auto text = io_.read_text(path, 1 << 20);
+    ASSERT_TRUE(text) << text.failure().message;
+    ASSERT_FALSE((*text).empty());
+    const char letter = (*text)[0];
+    const std::size_t size = letter == 'x' ? 5000 : 5000 + 9000 * std::size_t(letter - 'a');
+    ASSERT_EQ(*text, std::string(size, letter));
+  }
+  writers.clear();
+  EXPECT_EQ((*io_.list(folder.path())).size(), 1U);
+}
+
+TEST_F(IoTest, AFileThatCannotBePublishedLeavesNothingBehind) {
+  const TempFolder folder;
+  folder.write("taken/inside", "");  // a folder that is not empty cannot be replaced
+  EXPECT_FALSE(io_.publish(folder.path("taken"), "x").ok());
+  EXPECT_EQ((*io_.list(folder.path())).size(), 1U);
+}
+
+TEST_F(IoTest, ALinkThatWaitsUnderTheOldDraftNameIsNotFollowed) {
+  const TempFolder folder;
+  folder.write("victim", "precious");
+  folder.link(fmt::format("a.{}.tmp", ::getpid()), "victim");
+  ASSERT_TRUE(io_.publish(folder.path("a"), "new"));
+  EXPECT_EQ(*io_.read_text(folder.path("victim"), 100), "precious");
+  EXPECT_FALSE((*io_.look(folder.path("a"))).link);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "codec/bmp_rle.h"
 #include "codec/formats.h"
 #include "codec/pixels.h"
 
@@ -26,13 +27,15 @@ struct BmpHeader {
   std::int64_t width = 0;
   std::int64_t height = 0;
   bool top_down = false;
+  bool rle = false;
   unsigned bits = 24;
-  std::array<std::size_t, 4> places = {2, 1, 0, 3};  // of R, G, B and A in a pixel's bytes
+  std::array<std::uint32_t, 4> masks = {0xff0000, 0xff00, 0xff, 0};  // of R, G, B and A
   bool alpha = false;
   EncodedBytes palette = {};
-  std::size_t entry = 4;      // bytes of one of its colours
+  std::size_t entry = 4;      // bytes of one of its colors
   std::size_t pixels_at = 0;  // of the first row
 
+  [[nodiscard]] bool indexed() const { return bits <= 8; }
   [[nodiscard]] std::size_t stride() const {
     return (static_cast<std::size_t>(width) * bits + 31) / 32 * 4;
   }
@@ -48,38 +51,90 @@ Failure unsupported(std::string what) {
                  .remedy = "convert it to a PNG, or to a BMP of 24 bits without compression"};
 }
 
-/// Masks that pick whole bytes, which is all that programs write.
-std::optional<Failure> read_masks(EncodedBytes bytes, std::size_t info, BmpHeader& header) {
+/// Whether its ones are neighbors.
+bool in_one_piece(std::uint32_t mask) {
+  const std::uint32_t low = mask >> static_cast<unsigned>(std::countr_zero(mask));
+  return mask != 0 && (low & (low + 1)) == 0;
+}
+
+std::optional<Failure> read_masks(EncodedBytes bytes, std::size_t count, BmpHeader& header) {
   const std::size_t at = kFileHeader + kInfoHeader;
-  // Behind a header of 40 bytes there are three masks; longer headers hold four.
-  const std::size_t masks = info >= 56 ? 4 : 3;
-  if (bytes.size() < at + masks * 4) return truncated(bytes, "inside its header");
-  unsigned used = 0;
-  for (std::size_t i = 0; i < masks; ++i) {
+  if (bytes.size() < at + count * 4) return truncated(bytes, "inside its header");
+  std::uint32_t used = 0;
+  header.masks[3] = 0;
+  for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t mask = little32(bytes, at + i * 4);
-    const unsigned place = static_cast<unsigned>(std::countr_zero(mask)) / 8;
-    if (i == 3 && mask == 0) return {};
-    if (std::popcount(mask) != 8 || mask != 0xffU << (place * 8U) || (used >> place & 1U) != 0) {
-      return unsupported(fmt::format(
-          "the BMP has a colour mask of {:#010x}, and only whole bytes can be read", mask));
-    }
-    used |= 1U << place;
-    header.places.at(i) = place;
-    header.alpha = i == 3;
+    if (i == 3 && mask == 0) break;
+    if (!in_one_piece(mask) || (used & mask) != 0 || (header.bits == 16 && mask > 0xffff))
+      return unsupported(
+          fmt::format("the BMP has a color mask of {:#010x}, which cannot be read", mask));
+    used |= mask;
+    header.masks.at(i) = mask;
   }
+  header.alpha = header.masks[3] != 0;
   return {};
 }
 
-std::optional<Failure> read_palette(EncodedBytes bytes, std::size_t info, BmpHeader& header) {
-  const std::size_t at = kFileHeader + info;
-  header.entry = info == kCoreHeader ? 3 : 4;
-  std::size_t colors = info == kCoreHeader ? 0 : little32(bytes, kFileHeader + 32);
-  if (colors == 0) colors = 256;
-  if (colors > 256)
-    return Failure{.message = fmt::format("the BMP has a palette of {} colours", colors)};
+/// The palette behind `at`, where the header ends. Returns where it ends in turn.
+Result<std::size_t> read_palette(EncodedBytes bytes, std::size_t at, bool core, BmpHeader& header) {
+  header.entry = core ? 3 : 4;
+  const std::size_t most = std::size_t{1} << header.bits;
+  const std::size_t given = core ? 0 : little32(bytes, kFileHeader + 32);
+  if (given > 65536)
+    return Failure{.message = fmt::format("the BMP has a palette of {} colors", given)};
+  std::size_t colors = given == 0 ? most : std::min(given, most);
+  // Where their number is not given, files exist that store fewer: pixels begin earlier then.
+  const std::size_t before = header.pixels_at > at ? (header.pixels_at - at) / header.entry : most;
+  if (given == 0) colors = std::min(colors, before);
   if (bytes.size() - at < colors * header.entry) return truncated(bytes, "inside its palette");
   header.palette = bytes.subspan(at, colors * header.entry);
-  return {};
+  return at + colors * header.entry;
+}
+
+/// Where the pixels are. Some programs write no offset, or that of the palette.
+std::optional<Failure> settle_pixels(std::size_t header_end, std::size_t front_end,
+                                     BmpHeader& header) {
+  if (header.pixels_at == 0 || header.pixels_at == header_end) header.pixels_at = front_end;
+  if (header.pixels_at >= front_end) return {};
+  return Failure{.message = fmt::format("the BMP is damaged: its pixels are said to begin at byte "
+                                        "{}, and its header and palette end at {}",
+                                        header.pixels_at, front_end)};
+}
+
+/// Bits of a pixel and how they are packed, masks and palette.
+std::optional<Failure> read_layout(EncodedBytes bytes, std::size_t info, BmpHeader& header) {
+  const bool core = info == kCoreHeader;
+  const std::uint32_t packing = core ? kPlain : little32(bytes, kFileHeader + 16);
+  header.bits = little16(bytes, kFileHeader + (core ? 10 : 14));
+  header.rle = packing == kRle8 || packing == kRle4;
+  const bool masks = packing == kBitFields || packing == kAlphaBitFields;
+  if (!masks && !header.rle && packing != kPlain)
+    return unsupported(fmt::format("the BMP has compression {}, which is not supported", packing));
+  constexpr std::array<unsigned, 6> kBits = {1, 4, 8, 16, 24, 32};
+  const bool known = std::ranges::find(kBits, header.bits) != kBits.end();
+  const bool fits = header.rle ? header.bits == (packing == kRle8 ? 8U : 4U)
+                               : !masks || header.bits == 16 || header.bits == 32;
+  if (!known || !fits)
+    return unsupported(fmt::format("the BMP has {} bits per pixel{}, which is not supported",
+                                   header.bits,
+                                   masks        ? " and color masks"
+                                   : header.rle ? fmt::format(" and compression {}", packing)
+                                                : ""));
+  if (header.bits == 16) header.masks = {0x7c00, 0x3e0, 0x1f, 0};
+  std::size_t header_end = kFileHeader + info;
+  if (masks) {
+    // Behind a header of 40 bytes there are three masks or four; longer headers hold them.
+    const std::size_t count = info >= 56 || packing == kAlphaBitFields ? 4 : 3;
+    if (auto failure = read_masks(bytes, count, header)) return failure;
+    header_end = std::max(header_end, kFileHeader + kInfoHeader + count * 4);
+  }
+  std::size_t front_end = header_end;
+  if (header.indexed()) {
+    const auto end = read_palette(bytes, header_end, core, header);
+    if (!end) return end.failure();
+    front_end = *end;
+  }
+  return settle_pixels(header_end, front_end, header);
 }
 
 Result<BmpHeader> read_header(EncodedBytes bytes) {
@@ -103,28 +158,15 @@ Result<BmpHeader> read_header(EncodedBytes bytes) {
   if (header.width <= 0 || header.height <= 0)
     return Failure{
         .message = fmt::format("the BMP says it has {} x {} pixels", header.width, header.height)};
-  header.bits = little16(bytes, kFileHeader + (core ? 10 : 14));
-  const std::uint32_t packing = core ? kPlain : little32(bytes, kFileHeader + 16);
-  if (packing == kRle8 || packing == kRle4)
-    return unsupported("the BMP is compressed (RLE), which is not supported");
-  const bool masks = packing == kBitFields || packing == kAlphaBitFields;
-  if (!masks && packing != kPlain)
-    return unsupported(fmt::format("the BMP has compression {}, which is not supported", packing));
-  if ((header.bits != 8 && header.bits != 24 && header.bits != 32) || (masks && header.bits != 32))
-    return unsupported(fmt::format("the BMP has {} bits per pixel{}, which is not supported",
-                                   header.bits, masks ? " and colour masks" : ""));
-  if (masks) {
-    if (auto failure = read_masks(bytes, info, header)) return *std::move(failure);
-  }
-  if (header.bits == 8) {
-    if (auto failure = read_palette(bytes, info, header)) return *std::move(failure);
-  }
+  if (auto failure = read_layout(bytes, info, header)) return *std::move(failure);
   return header;
 }
 
 struct BmpRows {
-  const std::byte* first = nullptr;  // the leftmost pixel of the part's top row
+  const std::byte* first = nullptr;  // the leftmost byte of the part's top row
   std::ptrdiff_t step = 0;           // to the row below it
+  std::int64_t skip = 0;             // pixels of the first byte before the part
+  unsigned bits = 8;                 // of one pixel
 };
 
 void look_up(const BmpHeader& header, const BmpRows& from, Pixels& pixels, std::byte* out) {
@@ -134,17 +176,24 @@ void look_up(const BmpHeader& header, const BmpRows& from, Pixels& pixels, std::
     for (std::size_t channel = 0; channel < 3; ++channel)
       colors.at(i).at(channel) = header.palette[i * header.entry + 2 - channel];
   }
+  const unsigned mask = (1U << from.bits) - 1;
+  const auto in_byte = static_cast<std::int64_t>(8 / from.bits);
   for (std::int64_t y = 0; y < pixels.height; ++y) {
     const std::byte* const row = from.first + y * from.step;
     std::byte* to = out + static_cast<std::size_t>(y) * pixels.stride;
-    for (std::int64_t x = 0; x < pixels.width; ++x, to += 3)
-      std::memcpy(to, colors[std::to_integer<std::size_t>(row[x])].data(), 3);
+    for (std::int64_t x = from.skip; x < from.skip + pixels.width; ++x, to += 3) {
+      const auto shift = static_cast<unsigned>(in_byte - 1 - x % in_byte) * from.bits;
+      const unsigned index = std::to_integer<unsigned>(row[x / in_byte]) >> shift & mask;
+      std::memcpy(to, colors[index].data(), 3);
+    }
   }
 }
 
 template <std::size_t From, std::size_t To>
 void reorder(const BmpHeader& header, const BmpRows& from, Pixels& pixels, std::byte* out) {
-  const auto places = header.places;
+  std::array<std::size_t, 4> places{};
+  for (std::size_t i = 0; i < To; ++i)
+    places.at(i) = static_cast<std::size_t>(std::countr_zero(header.masks.at(i))) / 8;
   for (std::int64_t y = 0; y < pixels.height; ++y) {
     const std::byte* row = from.first + y * from.step;
     std::byte* to = out + static_cast<std::size_t>(y) * pixels.stride;
@@ -152,6 +201,91 @@ void reorder(const BmpHeader& header, const BmpRows& from, Pixels& pixels, std::
       for (std::size_t channel = 0; channel < To; ++channel) to[channel] = row[places[channel]];
     }
   }
+}
+
+/// Values of any number of bits, of pixels of 16 or 32.
+void unmask(const BmpHeader& header, const BmpRows& from, Pixels& pixels, std::byte* out) {
+  const auto channels = static_cast<std::size_t>(pixels.channels);
+  const std::size_t step = header.bits / 8;
+  for (std::int64_t y = 0; y < pixels.height; ++y) {
+    const std::byte* row = from.first + y * from.step;
+    std::byte* to = out + static_cast<std::size_t>(y) * pixels.stride;
+    for (std::int64_t x = 0; x < pixels.width; ++x, row += step, to += channels) {
+      const EncodedBytes pixel(row, step);
+      const std::uint32_t value = step == 2 ? little16(pixel, 0) : little32(pixel, 0);
+      for (std::size_t channel = 0; channel < channels; ++channel) {
+        const std::uint32_t mask = header.masks.at(channel);
+        const auto shift = static_cast<unsigned>(std::countr_zero(mask));
+        const std::uint64_t level = std::uint64_t{(value & mask) >> shift} * 255;
+        to[channel] = static_cast<std::byte>(level / (mask >> shift));  // cut, as Pillow does
+      }
+    }
+  }
+}
+
+bool whole_bytes(const BmpHeader& header) {
+  return std::ranges::all_of(header.masks, [](std::uint32_t mask) {
+    return mask == 0 || (std::popcount(mask) == 8 && std::countr_zero(mask) % 8 == 0);
+  });
+}
+
+void convert(const BmpHeader& header, const BmpRows& from, Pixels& pixels, std::byte* out) {
+  if (header.indexed()) {
+    look_up(header, from, pixels, out);
+  } else if (header.bits == 24) {
+    reorder<3, 3>(header, from, pixels, out);
+  } else if (header.bits == 16 || !whole_bytes(header)) {
+    unmask(header, from, pixels, out);
+  } else if (header.alpha) {
+    reorder<4, 4>(header, from, pixels, out);
+  } else {
+    reorder<4, 3>(header, from, pixels, out);
+  }
+}
+
+/// Where the rows of `part` are; a Failure where the file is shorter.
+Result<BmpRows> stored_rows(EncodedBytes bytes, const BmpHeader& header, const Region& part) {
+  const std::size_t stride = header.stride();
+  // The last row may lack the bytes that fill it up to a multiple of four.
+  const auto rows_above = static_cast<std::size_t>(header.height - 1);
+  const std::size_t row_bytes = (static_cast<std::size_t>(header.width) * header.bits + 7) / 8;
+  const std::size_t there = header.pixels_at > bytes.size() ? 0 : bytes.size() - header.pixels_at;
+  if (there / stride < rows_above || there - rows_above * stride < row_bytes)
+    return truncated(bytes, "in the middle of its pixel data");
+  const std::int64_t row = header.top_down ? part.y : header.height - 1 - part.y;
+  const std::size_t before = static_cast<std::size_t>(part.x) * header.bits;
+  const auto step = static_cast<std::ptrdiff_t>(stride);
+  return BmpRows{.first = bytes.data() + header.pixels_at + static_cast<std::size_t>(row) * stride +
+                          before / 8,
+                 .step = header.top_down ? step : -step,
+                 .skip = static_cast<std::int64_t>(before % 8 / header.bits),
+                 .bits = header.bits};
+}
+
+/// The same of run-length codes, which are unpacked to one byte a pixel.
+Result<BmpRows> unpacked_rows(EncodedBytes bytes, const BmpHeader& header,
+                              const StoredRequest& request, Scratch& scratch) {
+  if (header.pixels_at > bytes.size()) return truncated(bytes, "before its pixel data");
+  const Region& part = request.part;
+  const std::size_t size =
+      static_cast<std::size_t>(part.width) * static_cast<std::size_t>(part.height);
+  std::byte* const indices = scratch.allocate(size);
+  std::memset(indices, 0, size);  // pixels that the codes pass over have color 0
+  const BmpRle rle{.codes = bytes.subspan(header.pixels_at),
+                   .width = header.width,
+                   .height = header.height,
+                   .top_down = header.top_down,
+                   .nibbles = header.bits == 4};
+  switch (unpack_bmp_rle(rle, part, request.deadline, indices)) {
+    case RleEnd::whole:
+      return BmpRows{.first = indices, .step = static_cast<std::ptrdiff_t>(part.width)};
+    case RleEnd::late:
+      return Failure{.message = "decoding the BMP took longer than the limit",
+                     .remedy = "raise time_max if such files are meant to be read"};
+    case RleEnd::cut:
+      break;
+  }
+  return truncated(bytes, "in the middle of its pixel data");
 }
 
 }  // namespace
@@ -174,33 +308,15 @@ Result<Pixels> decode_bmp(EncodedBytes bytes, const ImageInfo& stored, const Sto
   const BmpHeader& header = *read;
   if (header.width != stored.width || header.height != stored.height)
     return Failure{.message = "the BMP is not the one that was looked at before"};
-  const std::size_t stride = header.stride();
-  // The last row may lack the bytes that fill it up to a multiple of four.
-  const auto rows_above = static_cast<std::size_t>(header.height - 1);
-  const std::size_t row_bytes = static_cast<std::size_t>(header.width) * header.bits / 8;
-  const std::size_t there = header.pixels_at > bytes.size() ? 0 : bytes.size() - header.pixels_at;
-  if (there / stride < rows_above || there - rows_above * stride < row_bytes)
-    return truncated(bytes, "in the middle of its pixel data");
   const Region& part = request.part;
-  const std::int64_t row = header.top_down ? part.y : header.height - 1 - part.y;
-  const std::size_t first =
-      static_cast<std::size_t>(row) * stride + static_cast<std::size_t>(part.x) * header.bits / 8;
-  const auto step = static_cast<std::ptrdiff_t>(stride);
-  const BmpRows from{.first = bytes.data() + header.pixels_at + first,
-                     .step = header.top_down ? step : -step};
+  const Result<BmpRows> from = header.rle ? unpacked_rows(bytes, header, request, scratch)
+                                          : stored_rows(bytes, header, part);
+  if (!from) return from.failure();
   Pixels pixels{.width = part.width, .height = part.height, .channels = header.alpha ? 4 : 3};
   pixels.stride = static_cast<std::size_t>(part.width) * static_cast<std::size_t>(pixels.channels);
   std::byte* const out = allocate_rows(pixels.stride, part.height, scratch);
   pixels.data = out;
-  if (header.bits == 8) {
-    look_up(header, from, pixels, out);
-  } else if (header.bits == 24) {
-    reorder<3, 3>(header, from, pixels, out);
-  } else if (header.alpha) {
-    reorder<4, 4>(header, from, pixels, out);
-  } else {
-    reorder<4, 3>(header, from, pixels, out);
-  }
+  convert(header, *from, pixels, out);
   return pixels;
 }
 

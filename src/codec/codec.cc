@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "codec/formats.h"
@@ -18,6 +19,13 @@ std::optional<Failure> beyond_bytes(EncodedBytes bytes, const ImageLimits& limit
 }
 
 std::optional<Failure> beyond_pixels(const ImageInfo& info, const ImageLimits& limits) {
+  const auto longer = static_cast<std::uint64_t>(std::max(info.width, info.height));
+  if (longer > limits.side_max)
+    return Failure{.message = fmt::format("the {} claims {} x {} pixels, more than the limit of {} "
+                                          "for one side",
+                                          image_format_name(info.format), info.width, info.height,
+                                          limits.side_max),
+                   .remedy = "raise side_max if such images are meant to be read"};
   // Sizes come from fields of at most 32 bits, or were checked where they did not.
   const auto pixels =
       static_cast<std::uint64_t>(info.width) * static_cast<std::uint64_t>(info.height);
@@ -77,7 +85,7 @@ Failure unknown_format(EncodedBytes bytes) {
   for (const std::byte each : bytes.first(std::min<std::size_t>(bytes.size(), 8)))
     start += fmt::format(" {:02x}", std::to_integer<unsigned>(each));
   return Failure{.message = fmt::format("no image format of ours begins with{}", start),
-                 .remedy = "convert it to JPEG, PNG, WebP, BMP, PPM/PGM or npy"};
+                 .remedy = "convert it to JPEG, PNG, WebP, BMP, PPM/PGM/PBM or npy"};
 }
 
 }  // namespace
@@ -110,8 +118,7 @@ std::optional<ImageFormat> image_format_of(std::span<const std::byte> bytes) {
     const unsigned kind = byte_at(bytes, 1);
     const unsigned next = byte_at(bytes, 2);
     const bool space = next == ' ' || (next >= '\t' && next <= '\r') || next == '#';
-    if (space && (kind == '2' || kind == '3' || kind == '5' || kind == '6'))
-      return ImageFormat::pnm;
+    if (space && kind >= '1' && kind <= '6') return ImageFormat::pnm;
   }
   return {};
 }
@@ -123,7 +130,7 @@ Result<ImageInfo> probe_image(std::span<const std::byte> bytes, const ImageLimit
   Result<ImageInfo> info = probe_as(*format, bytes);
   if (!info) return info;
   if (auto failure = beyond_pixels(*info, limits)) return *std::move(failure);
-  if (turn_of(info->orientation).transposed) std::swap(info->width, info->height);
+  if (orientation_of(info->orientation).transposed) std::swap(info->width, info->height);
   return info;
 }
 
@@ -143,7 +150,7 @@ Result<Pixels> decode_image(std::span<const std::byte> bytes, const ImageInfo& i
     return Failure{.message = fmt::format("an image cannot have {} channels", channels),
                    .remedy = "ask for 1, 3 or 4, or 0 for as stored"};
   }
-  const Turn turn = turn_of(info.orientation);
+  const Orientation turn = orientation_of(info.orientation);
   ImageInfo stored = info;
   StoredRequest wanted{.part = {},
                        .channels = channels,

@@ -24,8 +24,9 @@ std::optional<ImageFormat> image_format_of(std::span<const std::byte> bytes);
 /// Against files that claim more than they hold.
 struct ImageLimits {
   std::uint64_t pixels_max = std::uint64_t{1} << 27;  // 128 M: 11,585 x 11,585
+  std::uint64_t side_max = 65'535;                    // of width and of height
   std::uint64_t bytes_max = std::uint64_t{1} << 30;   // encoded
-  std::chrono::milliseconds time_max{10'000};         // of one decode
+  std::chrono::milliseconds time_max{10'000};         // of one decode, and again of its ops
 };
 
 /// What the header says. Width and height are those that a person sees: after EXIF orientation.

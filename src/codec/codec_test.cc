@@ -31,7 +31,9 @@ TEST(CodecTest, AFormatIsToldByItsFirstBytes) {
   EXPECT_EQ(format("P2#"), ImageFormat::pnm);
   EXPECT_EQ(format("\x93NUMPY"), ImageFormat::npy);
   EXPECT_EQ(format("RIFFxxxxWAVE"), std::nullopt);
-  EXPECT_EQ(format("P4 "), std::nullopt);
+  EXPECT_EQ(format("P1 "), ImageFormat::pnm);
+  EXPECT_EQ(format("P4\n"), ImageFormat::pnm);
+  EXPECT_EQ(format("P7 "), std::nullopt);
   EXPECT_EQ(format("P66"), std::nullopt);
   EXPECT_EQ(format("\xff\xd8"), std::nullopt);
   EXPECT_EQ(format(""), std::nullopt);
@@ -52,6 +54,11 @@ TEST(CodecTest, LimitsHoldForBytesAndPixels) {
   EXPECT_THAT(made::decode(file, {.limits = {.pixels_max = 599}}).message,
               HasSubstr("claims 30 x 20 pixels, more than the limit of 599"));
   EXPECT_EQ(made::decode(file, {.limits = {.pixels_max = 600}}).message, "");
+  EXPECT_THAT(made::decode(file, {.limits = {.side_max = 29}}).message,
+              HasSubstr("claims 30 x 20 pixels, more than the limit of 29 for one side"));
+  EXPECT_EQ(made::decode(file, {.limits = {.side_max = 30}}).message, "");
+  const Values bomb = made::png({.width = 1 << 17, .height = 1, .bits = 1, .color = 0});
+  EXPECT_THAT(made::decode(bomb).message, HasSubstr("for one side"));
   // Decoding looks too: who probed may have had other limits.
   const auto bytes = made::bytes_of(file);
   const auto info = probe_image(bytes);

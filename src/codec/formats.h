@@ -45,6 +45,12 @@ Result<Pixels> decode_pnm(EncodedBytes bytes, const ImageInfo& stored, const Sto
 Result<Pixels> decode_npy(EncodedBytes bytes, const ImageInfo& stored, const StoredRequest& request,
                           Scratch& scratch);
 
+/// Of a PNG whose rows do not fit their check sum.
+inline Failure wrong_png_sum() {
+  return Failure{.message = "the PNG is damaged: its rows do not fit their check sum (Adler-32)",
+                 .remedy = "fetch the file again, or write it again"};
+}
+
 /// PNG as libpng reads it: every kind of PNG, slower. The chunks have been checked.
 Result<Pixels> decode_png_plainly(EncodedBytes bytes, const StoredRequest& request,
                                   Scratch& scratch);

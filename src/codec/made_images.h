@@ -21,6 +21,9 @@ namespace penstock::made {
 
 using Values = std::vector<std::uint8_t>;
 
+inline constexpr ImageLimits kNoLimits{.pixels_max = ~std::uint64_t{0},
+                                       .side_max = ~std::uint64_t{0}};
+
 inline std::span<const std::byte> bytes_of(const Values& file) {
   return std::as_bytes(std::span(file));
 }

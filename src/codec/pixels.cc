@@ -13,7 +13,7 @@ namespace penstock {
 namespace {
 
 template <std::size_t Bytes>
-void copy_turned(const Pixels& from, Turn turn, std::byte* out, std::size_t out_stride) {
+void copy_turned(const Pixels& from, Orientation turn, std::byte* out, std::size_t out_stride) {
   const std::int64_t width = turn.transposed ? from.height : from.width;
   const std::int64_t height = turn.transposed ? from.width : from.height;
   const auto x_step = static_cast<std::ptrdiff_t>(Bytes) * (turn.from_right ? -1 : 1);
@@ -104,14 +104,15 @@ void move_values(const Pixels& from, const Pixels& to, std::byte* out) {
 
 }  // namespace
 
-Turn turn_of(int orientation) {
+Orientation orientation_of(int orientation) {
   const int o = orientation;
   return {.transposed = o >= 5,
           .from_right = o == 2 || o == 3 || o == 7 || o == 8,
           .from_bottom = o == 3 || o == 4 || o == 6 || o == 7};
 }
 
-Region stored_region(const Region& seen, Turn turn, std::int64_t width, std::int64_t height) {
+Region stored_region(const Region& seen, Orientation turn, std::int64_t width,
+                     std::int64_t height) {
   Region stored = seen;
   if (turn.transposed)
     stored = {.x = seen.y, .y = seen.x, .width = seen.height, .height = seen.width};
@@ -124,7 +125,7 @@ std::byte* allocate_rows(std::size_t stride, std::int64_t rows, Scratch& scratch
   return scratch.allocate(stride * static_cast<std::size_t>(rows) + Pixels::kSlack);
 }
 
-Pixels turned(const Pixels& stored, Turn turn, Scratch& scratch) {
+Pixels turned(const Pixels& stored, Orientation turn, Scratch& scratch) {
   if (!turn.transposed && !turn.from_right && !turn.from_bottom) return stored;
   Pixels seen = stored;
   if (turn.transposed) std::swap(seen.width, seen.height);

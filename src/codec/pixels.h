@@ -8,19 +8,19 @@ namespace penstock {
 
 /// How stored pixels become seen ones: swap x and y if `transposed`, then count from the other end
 /// where `from_right` (stored x) or `from_bottom` (stored y) say so.
-struct Turn {
+struct Orientation {
   bool transposed = false;
   bool from_right = false;
   bool from_bottom = false;
 };
 /// Of an EXIF orientation, 1 to 8.
-Turn turn_of(int orientation);
+Orientation orientation_of(int orientation);
 
 /// Where `seen` lies in the stored image, which is `width` x `height`.
-Region stored_region(const Region& seen, Turn turn, std::int64_t width, std::int64_t height);
+Region stored_region(const Region& seen, Orientation turn, std::int64_t width, std::int64_t height);
 
 /// Stored pixels as a person sees them; the same memory where there is nothing to turn.
-Pixels turned(const Pixels& stored, Turn turn, Scratch& scratch);
+Pixels turned(const Pixels& stored, Orientation turn, Scratch& scratch);
 
 /// Room for an image of this size, with the slack that Pixels promises.
 std::byte* allocate_rows(std::size_t stride, std::int64_t rows, Scratch& scratch);

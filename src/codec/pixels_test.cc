@@ -28,7 +28,7 @@ Values turned_values(int orientation) {
   // d e f
   static const Values kStored = {'a', 'b', 'c', 'd', 'e', 'f'};
   Scratch scratch;
-  return made::packed(turned(view(kStored, 3, 2, 1), turn_of(orientation), scratch));
+  return made::packed(turned(view(kStored, 3, 2, 1), orientation_of(orientation), scratch));
 }
 
 TEST(PixelsTest, AllEightOrientationsAreSeenAsTheStandardDrawsThem) {
@@ -53,7 +53,7 @@ TEST(PixelsTest, EveryPixelSizeTurnsAsOneByteDoes) {
   for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<std::uint8_t>(i * 7);
   Scratch scratch;
   for (int orientation = 1; orientation <= 8; ++orientation) {
-    const Turn turn = turn_of(orientation);
+    const Orientation turn = orientation_of(orientation);
     const Values expected = made::packed(turned(view(places, kWidth, kHeight, 1), turn, scratch));
     for (const Dtype dtype : {Dtype::u8, Dtype::u16}) {
       for (int channels = 1; channels <= 4; ++channels) {
@@ -79,7 +79,7 @@ TEST(PixelsTest, ARegionSeenIsTheSameRegionStored) {
   Scratch scratch;
   const Pixels stored = view(places, kWidth, kHeight, 1);
   for (int orientation = 1; orientation <= 8; ++orientation) {
-    const Turn turn = turn_of(orientation);
+    const Orientation turn = orientation_of(orientation);
     const Pixels full = turned(stored, turn, scratch);
     const made::Decoded seen{.pixels = full, .values = made::packed(full)};
     for (std::int64_t y = 0; y < full.height; ++y) {

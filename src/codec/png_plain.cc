@@ -19,6 +19,7 @@ struct Reading {
   const StoredRequest& request;
   std::size_t at = 0;
   bool late = false;
+  bool wrong_sum = false;
   std::jmp_buf jump = {};
   std::array<char, 200> message = {};
   Pixels pixels = {};
@@ -37,12 +38,17 @@ void read_bytes(png_structp png, png_bytep out, std::size_t count) {
   reading.at += count;
 }
 
+/// libpng warns where the check sum of all rows (Adler-32) does not fit, and goes on.
+void note(png_structp png, const char* message) {
+  auto& reading = *static_cast<Reading*>(png_get_error_ptr(png));
+  if (std::strstr(message, "incorrect data check") != nullptr) reading.wrong_sum = true;
+}
+
 /// libpng's two objects, freed whichever way a decode ends.
 class Reader {
  public:
   explicit Reader(Reading& reading)
-      : png_(png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading, leave,
-                                    [](png_structp, png_const_charp) {})) {
+      : png_(png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading, leave, note)) {
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ != nullptr) png_set_read_fn(png_, &reading, read_bytes);
   }
@@ -130,7 +136,9 @@ Result<Pixels> decode_png_plainly(EncodedBytes bytes, const StoredRequest& reque
   Reading reading{.bytes = bytes, .request = request};
   const Reader reader(reading);
   if (!reader.made()) return Failure{.message = "libpng could not be started"};
-  if (attempt(reader, reading, scratch)) return reading.pixels;
+  const bool whole = attempt(reader, reading, scratch);
+  if (reading.wrong_sum) return wrong_png_sum();
+  if (whole) return reading.pixels;
   if (reading.late) {
     return Failure{.message = "decoding the PNG took longer than the limit",
                    .remedy = "raise time_max if such files are meant to be read"};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codec/codec.h"
+#include "codec/formats.h"
 #include "codec/image_properties.h"
 #include "codec/made_images.h"
 
@@ -105,6 +106,36 @@ TEST(PngTest, ARegionIsThatPartOfTheImage) {
   made::expect_regions_equal_crops(made::png({.width = 31, .height = 29}));
 }
 
+/// Where the pixel data's last four bytes are: its check sum, perhaps over two chunks.
+std::vector<std::size_t> places_of_sum(const Values& file) {
+  std::vector<std::size_t> places;
+  const auto bytes = made::bytes_of(file);
+  for (std::size_t at = 8; at + 12 <= file.size();) {
+    const std::size_t length = big32(bytes, at);
+    if (has_text(bytes, at + 4, "IDAT"))
+      for (std::size_t i = 0; i < length; ++i) places.push_back(at + 8 + i);
+    at += 12 + length;
+  }
+  return {places.end() - 4, places.end()};
+}
+
+TEST(PngTest, RowsThatDoNotFitTheirCheckSumAreRefusedWhereverItIs) {
+  for (PngOptions options : every_kind()) {
+    options.height = 9;
+    for (const std::size_t chunk : {6U, 7U, 11U, 13U, 64U, 8192U}) {
+      options.chunk = chunk;
+      const Values file = made::png(options);
+      for (const std::size_t place : places_of_sum(file)) {
+        Values damaged = file;
+        damaged[place] ^= 0x40;
+        repair_crcs(damaged);
+        ASSERT_NE(made::decode(damaged, {.channels = 0}).message, "")
+            << text(options) << ", chunks of " << chunk;
+      }
+    }
+  }
+}
+
 TEST(PngTest, WithoutAlphaAKeyedColourStaysWhatItIs) {
   for (PngOptions options : every_kind()) {
     if (!options.transparency) continue;
@@ -200,7 +231,7 @@ TEST(PngTest, AHugeClaimIsRefusedBeforeMemoryIsTaken) {
     whole[offset + 3] = 0x60;
   }
   repair_crcs(whole);
-  EXPECT_THAT(made::decode(whole, {.limits = {.pixels_max = ~std::uint64_t{0}}}).message,
+  EXPECT_THAT(made::decode(whole, {.limits = made::kNoLimits}).message,
               HasSubstr("bytes of pixel data cannot hold them"));
 }
 

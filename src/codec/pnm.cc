@@ -29,6 +29,12 @@ class PnmText {
     if (at_ == start) return {};
     return static_cast<std::uint32_t>(value);
   }
+  /// Of PBM, whose digits need nothing between them.
+  std::optional<std::uint32_t> digit() {
+    skip();
+    if (at_ >= bytes_.size() || byte_at(bytes_, at_) - '0' > 1U) return {};
+    return byte_at(bytes_, at_++) - '0';
+  }
   [[nodiscard]] std::size_t at() const { return at_; }
   [[nodiscard]] bool ended() {
     skip();
@@ -59,9 +65,15 @@ struct PnmHeader {
   std::uint32_t value_max = 255;
   std::size_t channels = 1;
   bool as_text = false;
+  bool bits = false;  // PBM: 1 is black
   std::size_t pixels_at = 0;
 
   [[nodiscard]] std::size_t value_bytes() const { return value_max > 255 ? 2 : 1; }
+  [[nodiscard]] std::uint64_t row_bytes() const {
+    if (bits && !as_text) return (std::uint64_t{width} + 7) / 8;
+    // As text a value has at least a digit and a space; a bit needs no space.
+    return std::uint64_t{width} * channels * (as_text && !bits ? 2 : value_bytes());
+  }
 };
 
 Failure truncated(EncodedBytes bytes, std::string_view where) {
@@ -71,11 +83,12 @@ Failure truncated(EncodedBytes bytes, std::string_view where) {
 
 Result<PnmHeader> read_header(EncodedBytes bytes) {
   constexpr std::uint32_t kSizeMax = 0x7fffffff;
-  const unsigned kind = byte_at(bytes, 1) - '0';  // 2, 3, 5 or 6
+  const unsigned kind = byte_at(bytes, 1) - '0';  // 1 to 6
+  const bool bits = kind == 1 || kind == 4;
   PnmText text(bytes, 2);
   const auto width = text.number(kSizeMax);
   const auto height = text.number(kSizeMax);
-  const auto value_max = text.number(65535);
+  const auto value_max = bits ? std::optional<std::uint32_t>(1) : text.number(65535);
   if (!width || !height || !value_max) {
     if (text.ended()) return truncated(bytes, "inside its header");
     return Failure{.message = fmt::format("the PPM/PGM's header is damaged at byte {}: there must "
@@ -91,6 +104,7 @@ Result<PnmHeader> read_header(EncodedBytes bytes) {
                    .value_max = *value_max,
                    .channels = kind == 3 || kind == 6 ? 3U : 1U,
                    .as_text = kind <= 3,
+                   .bits = bits,
                    .pixels_at = text.at() + 1};
 }
 
@@ -129,7 +143,7 @@ Result<Pixels> decode_text(EncodedBytes bytes, const PnmHeader& header,
     for (std::int64_t x = 0; x < header.width; ++x) {
       const bool inside = y >= part.y && x >= part.x && x < part.x + part.width;
       for (std::size_t channel = 0; channel < header.channels; ++channel) {
-        const auto value = text.number(header.value_max);
+        auto value = header.bits ? text.digit() : text.number(header.value_max);
         if (!value) {
           if (text.ended()) return truncated(bytes, "in the middle of its pixel data");
           return Failure{.message =
@@ -137,6 +151,7 @@ Result<Pixels> decode_text(EncodedBytes bytes, const PnmHeader& header,
                                          "number up to {}",
                                          text.at(), header.value_max)};
         }
+        if (header.bits) value = 1 - *value;
         if (inside) put(out, scale.of(*value), pixels, wide);
       }
     }
@@ -144,11 +159,22 @@ Result<Pixels> decode_text(EncodedBytes bytes, const PnmHeader& header,
   return pixels;
 }
 
+Pixels decode_bits(EncodedBytes bytes, const PnmHeader& header, const Region& part, Pixels pixels,
+                   std::byte* out) {
+  for (std::int64_t y = part.y; y < part.y + part.height; ++y) {
+    const std::size_t row = header.pixels_at + static_cast<std::size_t>(y) * header.row_bytes();
+    for (std::int64_t x = part.x; x < part.x + part.width; ++x) {
+      const unsigned eight = byte_at(bytes, row + static_cast<std::size_t>(x / 8));
+      const bool black = (eight >> static_cast<unsigned>(7 - x % 8) & 1U) != 0;
+      *out++ = std::byte{black ? std::uint8_t{0} : std::uint8_t{255}};
+    }
+  }
+  return pixels;
+}
+
 Result<Pixels> decode_binary(EncodedBytes bytes, const PnmHeader& header,
                              const StoredRequest& request, Pixels pixels, std::byte* out) {
-  const std::size_t stride = header.width * header.channels * header.value_bytes();
-  const std::size_t size = bytes.size() - header.pixels_at;
-  if (size / stride < header.height) return truncated(bytes, "in the middle of its pixel data");
+  const std::size_t stride = header.row_bytes();
   const Region& part = request.part;
   const std::size_t count = static_cast<std::size_t>(part.width) * header.channels;
   const bool wide = header.value_bytes() == 2;
@@ -190,11 +216,10 @@ Result<Pixels> decode_pnm(EncodedBytes bytes, const ImageInfo& stored, const Sto
   if (!header) return header.failure();
   if ((*header).width != stored.width || (*header).height != stored.height)
     return Failure{.message = "the PPM/PGM is not the one that was looked at before"};
-  // As text a value has at least a digit and, but for the last one, a space.
-  const std::uint64_t row_values = std::uint64_t{(*header).width} * (*header).channels;
-  const std::uint64_t value_bytes = (*header).as_text ? 2 : (*header).value_bytes();
-  const std::uint64_t there = bytes.size() - (*header).pixels_at + ((*header).as_text ? 1 : 0);
-  if (there / (row_values * value_bytes) < (*header).height)
+  // The last number needs no space behind it.
+  const bool spaced = (*header).as_text && !(*header).bits;
+  const std::uint64_t there = bytes.size() - (*header).pixels_at + (spaced ? 1 : 0);
+  if (there / (*header).row_bytes() < (*header).height)
     return truncated(bytes, "in the middle of its pixel data");
   const Region& part = request.part;
   Pixels pixels{
@@ -204,8 +229,9 @@ Result<Pixels> decode_pnm(EncodedBytes bytes, const ImageInfo& stored, const Sto
       static_cast<std::size_t>(part.width) * (*header).channels * dtype_size(pixels.dtype);
   std::byte* const out = allocate_rows(pixels.stride, part.height, scratch);
   pixels.data = out;
-  return (*header).as_text ? decode_text(bytes, *header, request, pixels, out)
-                           : decode_binary(bytes, *header, request, pixels, out);
+  if ((*header).as_text) return decode_text(bytes, *header, request, pixels, out);
+  if ((*header).bits) return decode_bits(bytes, *header, part, pixels, out);
+  return decode_binary(bytes, *header, request, pixels, out);
 }
 
 }  // namespace penstock

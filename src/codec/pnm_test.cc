@@ -82,6 +82,32 @@ TEST(PnmTest, ARegionIsThatPartOfTheImage) {
   }
 }
 
+TEST(PnmTest, OfABitmapOneIsBlackAndZeroWhite) {
+  const Values expected = {0, 255, 0, 0, 255, 255};
+  EXPECT_EQ(made::decode(file_of("P1 3 2\n1 0 1\n1 0 0\n"), {.channels = 0}).values, expected);
+  EXPECT_EQ(made::decode(file_of("P1 # bits\n3 2 101100"), {.channels = 0}).values, expected);
+  EXPECT_EQ(made::decode(file_of("P4 3 2\n\xbf\x9f"), {.channels = 0}).values, expected);
+  EXPECT_EQ(made::decode(file_of("P4 9 1\n\x55\x80"), {.channels = 0}).values,
+            (Values{255, 0, 255, 0, 255, 0, 255, 0, 0}));
+}
+
+TEST(PnmTest, ARegionOfABitmapIsThatPartOfIt) {
+  std::string text = "P1 19 7\n";
+  std::string bits = "P4 19 7\n";
+  for (int i = 0; i < 19 * 7; ++i) text += i * i % 7 < 3 ? "1" : "0 ";
+  for (int i = 0; i < 3 * 7; ++i) bits += static_cast<char>(i * 41);
+  for (const std::string& file : {text, bits})
+    made::expect_regions_equal_crops(file_of(file), {.channels = 0});
+}
+
+TEST(PnmTest, DamagedBitmapsAreFoundAndDoNoHarm) {
+  made::expect_truncations_fail(file_of("P1 3 2 1 0 1 1 0 0"));
+  made::expect_truncations_fail(file_of("P4 9 2 abcd"));
+  EXPECT_THAT(made::decode(file_of("P1 2 1 1 2")).message, HasSubstr("damaged at byte 9"));
+  for (const char* text : {"P1 3 2 1 0 1 1 0 0", "P4 9 2 abcd"})
+    made::expect_flips_do_no_harm(file_of(text), 1000);
+}
+
 TEST(PnmTest, NoTruncationPasses) {
   // Of text the last digits may be missing without a trace.
   made::expect_truncations_fail(file_of("P2 3 2 255 0 17 255 3 4 5"));
@@ -103,8 +129,7 @@ TEST(PnmTest, WhatIsNotANumberIsFound) {
   EXPECT_THAT(made::decode(file_of("P2 2 1 65536 1 256")).message, HasSubstr("header is damaged"));
   EXPECT_THAT(made::decode(file_of("P2 0 1 255 1")).message, HasSubstr("0 x 1 pixels"));
   EXPECT_THAT(made::decode(file_of("P5 60000 60000 255 1")).message, HasSubstr("the limit"));
-  EXPECT_THAT(made::decode(file_of("P6 2147483647 2147483647 65535 1"),
-                           {.limits = {.pixels_max = ~std::uint64_t{0}}})
+  EXPECT_THAT(made::decode(file_of("P6 2147483647 2147483647 65535 1"), {.limits = made::kNoLimits})
                   .message,
               HasSubstr("in the middle of its pixel data"));
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -66,13 +67,65 @@ int orientation_of(EncodedBytes bytes) {
   return 1;
 }
 
+/// The picture to decode: the file itself, or the first one of an animation, which may cover only a
+/// part of the canvas.
+struct WebpFrame {
+  EncodedBytes bytes = {};
+  Region place = {};  // on the canvas
+  bool alpha = false;
+};
+
+std::uint32_t little24(EncodedBytes bytes, std::size_t at) {
+  return little16(bytes, at) | byte_at(bytes, at + 2) << 16U;
+}
+
+/// The first frame of an animation (ANMF): its place, and its chunks, which libwebp reads as a file
+/// without a front.
+Result<WebpFrame> first_frame(EncodedBytes bytes, const WebPBitstreamFeatures& canvas) {
+  constexpr std::size_t kFrameHeader = 16;
+  const auto damaged = [](const char* what) {
+    return Failure{.message = fmt::format("the WebP is an animation {}", what)};
+  };
+  for (std::size_t at = kRiffHeader; bytes.size() - at >= kChunkHeader;) {
+    const std::size_t length = little32(bytes, at + 4);
+    if (length > bytes.size() - at - kChunkHeader) break;
+    const EncodedBytes data = bytes.subspan(at + kChunkHeader, length);
+    if (has_text(bytes, at, "ANMF")) {
+      if (length < kFrameHeader) return damaged("whose first frame is damaged");
+      const Region place{.x = std::int64_t{little24(data, 0)} * 2,
+                         .y = std::int64_t{little24(data, 3)} * 2,
+                         .width = std::int64_t{little24(data, 6)} + 1,
+                         .height = std::int64_t{little24(data, 9)} + 1};
+      WebpFrame frame{.bytes = data.subspan(kFrameHeader), .place = place};
+      WebPBitstreamFeatures features{};
+      const VP8StatusCode status = WebPGetFeatures(
+          reinterpret_cast<const std::uint8_t*>(frame.bytes.data()), frame.bytes.size(), &features);
+      if (status != VP8_STATUS_OK) return refused(status);
+      if (features.width != place.width || features.height != place.height ||
+          place.x + place.width > canvas.width || place.y + place.height > canvas.height)
+        return damaged("whose first frame does not fit into it");
+      frame.alpha = features.has_alpha != 0;
+      return frame;
+    }
+    at += std::min(kChunkHeader + length + length % 2, bytes.size() - at);
+  }
+  return damaged("without a frame");
+}
+
+Result<WebpFrame> frame_of(EncodedBytes bytes, const WebPBitstreamFeatures& features) {
+  if (features.has_animation != 0) return first_frame(bytes, features);
+  return WebpFrame{.bytes = bytes,
+                   .place = {.x = 0, .y = 0, .width = features.width, .height = features.height},
+                   .alpha = features.has_alpha != 0};
+}
+
 /// The part and two pixels around it, from even columns and rows on: chroma is stored at half the
 /// size, and its upsampling looks one sample to each side.
-Region with_margin(const Region& part, const ImageInfo& stored) {
+Region with_margin(const Region& part, const Region& frame) {
   const std::int64_t left = std::max<std::int64_t>(0, part.x - 2) / 2 * 2;
   const std::int64_t top = std::max<std::int64_t>(0, part.y - 2) / 2 * 2;
-  const std::int64_t right = std::min(stored.width, part.x + part.width + 2);
-  const std::int64_t bottom = std::min(stored.height, part.y + part.height + 2);
+  const std::int64_t right = std::min(frame.width, part.x + part.width + 2);
+  const std::int64_t bottom = std::min(frame.height, part.y + part.height + 2);
   return {.x = left, .y = top, .width = right - left, .height = bottom - top};
 }
 
@@ -111,42 +164,46 @@ Result<ImageInfo> probe_webp(EncodedBytes bytes) {
   const VP8StatusCode status =
       WebPGetFeatures(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size(), &features);
   if (status != VP8_STATUS_OK) return refused(status);
-  if (features.has_animation != 0) {
-    return Failure{.message = "the WebP is an animation",
-                   .remedy = "take single pictures out of it, as with webpmux -get frame 1"};
-  }
   if (features.width <= 0 || features.height <= 0)
     return Failure{.message = fmt::format("the WebP says it has {} x {} pixels", features.width,
                                           features.height)};
+  if (const auto frame = frame_of(bytes, features); !frame) return frame.failure();
   ImageInfo info;
   info.format = ImageFormat::webp;
   info.width = features.width;
   info.height = features.height;
+  // Where the first frame of an animation leaves the canvas free, it is transparent.
   info.channels = features.has_alpha != 0 ? 4 : 3;
   info.orientation = orientation_of(bytes);
   return info;
 }
 
-Result<Pixels> decode_webp(EncodedBytes bytes, const ImageInfo& stored,
-                           const StoredRequest& request, Scratch& scratch) {
+namespace {
+
+/// `part` of the frame, in its own pixels: RGB, or RGBA where `alpha`.
+Result<Pixels> decode_frame(const WebpFrame& frame, const Region& part, bool alpha,
+                            std::chrono::steady_clock::time_point deadline, Scratch& scratch) {
   WebPDecoderConfig config;
   if (WebPInitDecoderConfig(&config) == 0)
     return Failure{.message = "libwebp is of another version than its headers"};
-  const auto* const data = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  const VP8StatusCode looked = WebPGetFeatures(data, bytes.size(), &config.input);
+  const VP8StatusCode looked = WebPGetFeatures(
+      reinterpret_cast<const std::uint8_t*>(frame.bytes.data()), frame.bytes.size(), &config.input);
   if (looked != VP8_STATUS_OK) return refused(looked);
-  if (config.input.width != stored.width || config.input.height != stored.height)
-    return Failure{.message = "the WebP is not the one that was looked at before"};
-  const Region& part = request.part;
-  const Region area = with_margin(part, stored);
-  if (area.width != stored.width || area.height != stored.height) {
+  Region area = with_margin(part, frame.place);
+  // Beside lossy pixels alpha is a plane of its own, each row of which may be stored as the
+  // difference from the row above. Asked to begin further down, libwebp takes that row for zero.
+  constexpr int kLossless = 2;
+  if (alpha && config.input.format != kLossless) {
+    area.height += area.y;
+    area.y = 0;
+  }
+  if (area.width != frame.place.width || area.height != frame.place.height) {
     config.options.use_cropping = 1;
     config.options.crop_left = static_cast<int>(area.x);
     config.options.crop_top = static_cast<int>(area.y);
     config.options.crop_width = static_cast<int>(area.width);
     config.options.crop_height = static_cast<int>(area.height);
   }
-  const bool alpha = request.channels % 2 == 0;
   const std::size_t channels = alpha ? 4 : 3;
   const std::size_t stride = static_cast<std::size_t>(area.width) * channels;
   std::byte* const rows = allocate_rows(stride, area.height, scratch);
@@ -155,7 +212,7 @@ Result<Pixels> decode_webp(EncodedBytes bytes, const ImageInfo& stored,
   config.output.u.RGBA.rgba = reinterpret_cast<std::uint8_t*>(rows);
   config.output.u.RGBA.stride = static_cast<int>(stride);
   config.output.u.RGBA.size = stride * static_cast<std::size_t>(area.height);
-  const auto status = decode_in_time(bytes, config, request.deadline);
+  const auto status = decode_in_time(frame.bytes, config, deadline);
   WebPFreeDecBuffer(&config.output);
   if (!status)
     return Failure{.message = "decoding the WebP took longer than the limit",
@@ -167,6 +224,55 @@ Result<Pixels> decode_webp(EncodedBytes bytes, const ImageInfo& stored,
                 .height = part.height,
                 .channels = static_cast<int>(channels),
                 .stride = stride};
+}
+
+/// `part` of the canvas, which is empty but for the frame.
+Result<Pixels> decode_onto_canvas(const WebpFrame& frame, const Region& part, bool alpha,
+                                  std::chrono::steady_clock::time_point deadline,
+                                  Scratch& scratch) {
+  const Region& place = frame.place;
+  const std::int64_t left = std::max(part.x, place.x);
+  const std::int64_t top = std::max(part.y, place.y);
+  const Region both{.x = left - place.x,
+                    .y = top - place.y,
+                    .width = std::min(part.x + part.width, place.x + place.width) - left,
+                    .height = std::min(part.y + part.height, place.y + place.height) - top};
+  if (both.width == part.width && both.height == part.height)
+    return decode_frame(frame, both, alpha, deadline, scratch);
+  Pixels pixels{.width = part.width, .height = part.height, .channels = alpha ? 4 : 3};
+  const auto pixel = static_cast<std::size_t>(pixels.channels);
+  pixels.stride = static_cast<std::size_t>(part.width) * pixel;
+  std::byte* const out = allocate_rows(pixels.stride, part.height, scratch);
+  std::memset(out, 0, pixels.stride * static_cast<std::size_t>(part.height));
+  pixels.data = out;
+  if (both.width <= 0 || both.height <= 0) return pixels;
+  // A frame without alpha of its own is opaque.
+  const auto decoded = decode_frame(frame, both, alpha && frame.alpha, deadline, scratch);
+  if (!decoded) return decoded;
+  const Pixels inside = with_channels(*decoded, pixels.channels, scratch);
+  for (std::int64_t y = 0; y < inside.height; ++y)
+    std::memcpy(out + static_cast<std::size_t>(top - part.y + y) * pixels.stride +
+                    static_cast<std::size_t>(left - part.x) * pixel,
+                inside.data + static_cast<std::size_t>(y) * inside.stride,
+                static_cast<std::size_t>(inside.width) * pixel);
+  return pixels;
+}
+
+}  // namespace
+
+Result<Pixels> decode_webp(EncodedBytes bytes, const ImageInfo& stored,
+                           const StoredRequest& request, Scratch& scratch) {
+  WebPBitstreamFeatures features{};
+  const VP8StatusCode looked =
+      WebPGetFeatures(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size(), &features);
+  if (looked != VP8_STATUS_OK) return refused(looked);
+  if (features.width != stored.width || features.height != stored.height)
+    return Failure{.message = "the WebP is not the one that was looked at before"};
+  const auto frame = frame_of(bytes, features);
+  if (!frame) return frame.failure();
+  // Without alpha in the file it is not asked for: a damaged palette would become transparent.
+  const bool alpha = request.channels % 2 == 0 && features.has_alpha != 0;
+  return decode_onto_canvas(*frame, request.part, alpha, request.deadline, scratch);
 }
 
 #else

@@ -1,11 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#ifdef PENSTOCK_WEBP
-#include <webp/decode.h>
-#include <webp/encode.h>
-#endif
-
 #include <chrono>
 #include <cstdint>
 #include <vector>
@@ -13,6 +8,7 @@
 #include "codec/codec.h"
 #include "codec/image_properties.h"
 #include "codec/made_images.h"
+#include "codec/made_webp.h"
 
 namespace penstock {
 namespace {
@@ -22,58 +18,10 @@ using testing::HasSubstr;
 
 #ifdef PENSTOCK_WEBP
 
-struct WebpOptions {
-  int width = 21;
-  int height = 19;
-  bool alpha = false;
-  bool lossless = false;
-  int orientation = 0;
-};
-
-void append_chunk(Values& file, std::string_view name, const Values& data) {
-  file.insert(file.end(), name.begin(), name.end());
-  for (unsigned i = 0; i < 4; ++i)
-    file.push_back(static_cast<std::uint8_t>(data.size() >> (8 * i)));
-  file.insert(file.end(), data.begin(), data.end());
-  if (data.size() % 2 == 1) file.push_back(0);
-}
-
-/// The same picture in an extended file with EXIF behind it.
-Values with_exif(const Values& simple, const WebpOptions& options) {
-  Values file(simple.begin(), simple.begin() + 12);
-  const auto width = static_cast<unsigned>(options.width - 1);
-  const auto height = static_cast<unsigned>(options.height - 1);
-  append_chunk(file, "VP8X",
-               {0x08, 0, 0, 0, static_cast<std::uint8_t>(width), 0, 0,
-                static_cast<std::uint8_t>(height), 0, 0});
-  file.insert(file.end(), simple.begin() + 12, simple.end());
-  append_chunk(file, "EXIF", made::exif_block(options.orientation));
-  for (unsigned i = 0; i < 4; ++i)
-    file[4 + i] = static_cast<std::uint8_t>((file.size() - 8) >> (8 * i));
-  return file;
-}
-
-Values webp(const WebpOptions& options) {
-  const int channels = options.alpha ? 4 : 3;
-  const Values pixels = made::noise(static_cast<std::size_t>(options.width * options.height) *
-                                    static_cast<std::size_t>(channels));
-  const int stride = options.width * channels;
-  std::uint8_t* out = nullptr;
-  std::size_t size = 0;
-  const int width = options.width;
-  const int height = options.height;
-  if (options.alpha && options.lossless)
-    size = WebPEncodeLosslessRGBA(pixels.data(), width, height, stride, &out);
-  if (options.alpha && !options.lossless)
-    size = WebPEncodeRGBA(pixels.data(), width, height, stride, 80, &out);
-  if (!options.alpha && options.lossless)
-    size = WebPEncodeLosslessRGB(pixels.data(), width, height, stride, &out);
-  if (!options.alpha && !options.lossless)
-    size = WebPEncodeRGB(pixels.data(), width, height, stride, 80, &out);
-  Values file(out, out + size);
-  WebPFree(out);
-  return options.orientation == 0 ? file : with_exif(file, options);
-}
+using made::AnimationOptions;
+using made::webp;
+using made::webp_plainly;
+using made::WebpOptions;
 
 std::vector<WebpOptions> every_kind() {
   return {{.alpha = false, .lossless = false},
@@ -82,27 +30,14 @@ std::vector<WebpOptions> every_kind() {
           {.alpha = true, .lossless = true}};
 }
 
-/// What libwebp makes of it by itself.
-Values plainly(const Values& file, std::size_t channels) {
-  int width = 0;
-  int height = 0;
-  auto* const decode = channels == 4 ? WebPDecodeRGBA : WebPDecodeRGB;
-  std::uint8_t* const pixels = decode(file.data(), file.size(), &width, &height);
-  const std::size_t size =
-      static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * channels;
-  Values values(pixels, pixels + size);
-  WebPFree(pixels);
-  return values;
-}
-
 TEST(WebpTest, AFullDecodeIsWhatLibwebpGives) {
   for (const WebpOptions& options : every_kind()) {
     const Values file = webp(options);
     const auto decoded = made::decode(file);
     EXPECT_EQ(decoded.message, "");
-    EXPECT_EQ(decoded.values, plainly(file, 3));
+    EXPECT_EQ(decoded.values, webp_plainly(file, 3));
     EXPECT_EQ(decoded.info.channels, options.alpha ? 4 : 3);
-    EXPECT_EQ(made::decode(file, {.channels = 4}).values, plainly(file, 4));
+    EXPECT_EQ(made::decode(file, {.channels = 4}).values, webp_plainly(file, 4));
   }
 }
 
@@ -121,7 +56,7 @@ TEST(WebpTest, LargeFilesThatComeInPiecesHaveTheSamePixels) {
     ASSERT_GT(file.size(), std::size_t{1} << 20);
     const auto decoded = made::decode(file);
     EXPECT_EQ(decoded.message, "");
-    EXPECT_TRUE(decoded.values == plainly(file, 3));
+    EXPECT_TRUE(decoded.values == webp_plainly(file, 3));
     const Region part{.x = 301, .y = 77, .width = 200, .height = 333};
     const auto cut = made::decode(file, {.region = part});
     EXPECT_EQ(cut.message, "");
@@ -162,12 +97,86 @@ TEST(WebpTest, OrientationIsReadFromBehindThePixels) {
   EXPECT_EQ(decoded.pixels.height, 12);
 }
 
-TEST(WebpTest, AnAnimationIsRefusedWithARemedy) {
-  Values file = with_exif(webp({}), {.orientation = 1});
-  file[20] = 0x02;  // the flag of an animation
-  const auto decoded = made::decode(file);
-  EXPECT_THAT(decoded.message, HasSubstr("is an animation"));
-  EXPECT_NE(decoded.remedy, "");
+TEST(WebpTest, ARegionOfFilteredAlphaIsThatPartOfTheImage) {
+  for (const int filter : {1, 2, 3}) {
+    const Values file = webp({.width = 40, .height = 37, .alpha = true, .alpha_filter = filter});
+    ASSERT_EQ(made::webp_alpha_filter(file), filter);
+    EXPECT_EQ(made::decode(file, {.channels = 4}).values, webp_plainly(file, 4));
+    made::expect_regions_equal_crops(file, {.channels = 4}, 3);
+    made::expect_regions_equal_crops(file, {.channels = 3}, 7);
+  }
+}
+
+TEST(WebpTest, WithoutAlphaInTheFileEveryPixelIsOpaque) {
+  // Of a damaged palette libwebp gives transparent pixels, though the file says it has none.
+  const Values file = webp({.width = 12, .height = 10, .lossless = true, .colors = 3});
+  int transparent = 0;
+  for (std::size_t place = 25; place < file.size(); ++place) {
+    for (const unsigned flip : {1U, 2U, 4U, 64U}) {
+      Values damaged = file;
+      damaged[place] = static_cast<std::uint8_t>(damaged[place] ^ flip);
+      const auto decoded = made::decode(damaged, {.channels = 4});
+      if (!decoded.message.empty() || decoded.info.channels == 4) continue;
+      const Values plain = webp_plainly(damaged, 4);
+      for (std::size_t i = 3; i < decoded.values.size(); i += 4) {
+        ASSERT_EQ(decoded.values[i], 255) << "byte " << place << ", " << flip;
+        transparent += plain[i] != 255 ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(transparent, 0);  // otherwise nothing was tried
+}
+
+TEST(WebpTest, OfAnAnimationTheFirstFrameIsRead) {
+  const WebpOptions frame{.width = 40, .height = 30, .alpha = true};
+  const Values still = webp(frame);
+  const auto decoded = made::decode(made::webp_animation(still, frame, {}), {.channels = 0});
+  EXPECT_EQ(decoded.message, "");
+  EXPECT_EQ(decoded.info.channels, 4);
+  EXPECT_EQ(decoded.values, webp_plainly(still, 4));
+  for (const bool lossless : {false, true}) {
+    const WebpOptions opaque{.width = 40, .height = 30, .lossless = lossless};
+    const Values picture = webp(opaque);
+    const Values file = made::webp_animation(picture, opaque, {.alpha_flag = false});
+    EXPECT_EQ(made::decode(file, {.channels = 0}).values, webp_plainly(picture, 3));
+    EXPECT_EQ(made::decode(file, {.channels = 4}).values, webp_plainly(picture, 4));
+  }
+}
+
+TEST(WebpTest, WhereTheFirstFrameLeavesTheCanvasFreeItIsTransparent) {
+  for (const int filter : {0, 1}) {
+    const WebpOptions frame{.width = 20, .height = 14, .alpha = true, .alpha_filter = filter};
+    const Values still = webp(frame);
+    const Values inside = webp_plainly(still, 4);
+    const Values file = made::webp_animation(still, frame, {.x = 6, .y = 10});
+    const auto decoded = made::decode(file, {.channels = 4});
+    ASSERT_EQ(decoded.message, "");
+    Values expected(std::size_t{40} * 30 * 4);
+    for (std::size_t y = 0; y < 14; ++y)
+      for (std::size_t i = 0; i < 20 * 4; ++i)
+        expected[((y + 10) * 40 + 6) * 4 + i] = inside[y * 20 * 4 + i];
+    EXPECT_EQ(decoded.values, expected);
+    made::expect_regions_equal_crops(file, {.channels = 4}, 5);
+    made::expect_regions_equal_crops(file, {.channels = 3}, 5);
+  }
+}
+
+TEST(WebpTest, AnAnimationWithoutAFrameOrWithOneThatDoesNotFitIsDamaged) {
+  Values empty = made::with_exif(webp({}), {.orientation = 1});
+  empty[20] = 0x02;  // the flag of an animation
+  EXPECT_THAT(made::decode(empty).message, HasSubstr("an animation without a frame"));
+  const WebpOptions frame{.width = 20, .height = 14};
+  const Values outside = made::webp_animation(webp(frame), frame, {.x = 22});
+  EXPECT_THAT(made::decode(outside).message, HasSubstr("does not fit into it"));
+  const Values other = made::webp_animation(webp(frame), {.width = 19, .height = 14}, {});
+  EXPECT_THAT(made::decode(other).message, HasSubstr("does not fit into it"));
+}
+
+TEST(WebpTest, DamagedAnimationsDoNoHarm) {
+  const WebpOptions frame{.width = 6, .height = 5, .alpha = true};
+  const Values file = made::webp_animation(webp(frame), frame, {.width = 8, .height = 7});
+  made::expect_flips_do_no_harm(file, 1000);
+  made::expect_truncations_fail(file);
 }
 
 #else

@@ -30,7 +30,7 @@ class FarIo final : public Io {
   Result<Bytes> read(const std::string& path, std::uint64_t offset, std::uint64_t length) override {
     return Io::real().read(path, offset, length);
   }
-  Result<Bytes> read_whole(const std::string& path, std::optional<std::uint64_t> size) override {
+  Result<Bytes> read_whole(const std::string& path, const WholeFile& wanted) override {
     {
       Lock lock(mutex_);
       ++reads_[path];
@@ -46,10 +46,10 @@ class FarIo final : public Io {
       }
     }
     if (latency_.count() > 0) clock_.advance(latency_);
-    return Io::real().read_whole(path, size);
+    return Io::real().read_whole(path, wanted);
   }
-  Result<std::string> read_text(const std::string& path) override {
-    return Io::real().read_text(path);
+  Result<std::string> read_text(const std::string& path, std::uint64_t bytes_max) override {
+    return Io::real().read_text(path, bytes_max);
   }
   Result<std::vector<FolderEntry>> list(const std::string& folder) override {
     return Io::real().list(folder);

@@ -39,7 +39,7 @@ std::vector<std::string> rows_of(const Dataset& batched, const LoaderOptions& op
   for (const Batch& batch : loader)
     for (std::size_t row = 0; row < batch.rows(); ++row) {
       const Sample sample = batch.row(row);
-      rows.push_back(fmt::format("{}:{}", sample["label"].item<std::int32_t>(),
+      rows.push_back(fmt::format("{}:{}", sample["label"].item<std::int64_t>(),
                                  std::string(sample["image"].text())));
     }
   return rows;

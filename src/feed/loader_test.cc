@@ -300,7 +300,7 @@ TEST(LoaderTest, TooManySkippedSamplesEndTheRunAndNameTheFirstTen) {
     EXPECT_THAT(error.what(), HasSubstr("sample 45"));
     EXPECT_THAT(error.what(), HasSubstr(file));
   }
-  const auto text = Io::real().read_text(file);
+  const auto text = Io::real().read_text(file, 1 << 20);
   ASSERT_TRUE(text);
   EXPECT_EQ(std::ranges::count(*text, '\n'), 12);
 }

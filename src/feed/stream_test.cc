@@ -442,7 +442,7 @@ TEST(StreamTest, MoreSkippedElementsThanAllowedNameTheFirstTenAndTheFile) {
       EXPECT_THAT(error.what(), HasSubstr("sample " + std::to_string(3 * i) + " of"));
     EXPECT_THAT(error.what(), Not(HasSubstr("sample 30 of")));
     EXPECT_THAT(error.what(), HasSubstr(file));
-    const auto text = Io::real().read_text(file);
+    const auto text = Io::real().read_text(file, 1 << 20);
     ASSERT_TRUE(text);
     EXPECT_GE(std::ranges::count(*text, '\n'), 11);
     Loader patient(dataset, {.threads = threads, .on_error = OnError::skip, .skip_limit = 1000});

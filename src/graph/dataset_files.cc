@@ -22,7 +22,7 @@ Dataset Dataset::image_folder(const FolderIndex& index, bool with_path) {
 }
 
 Dataset Dataset::from_paths(const std::vector<std::string>& paths,
-                            const std::vector<std::int32_t>& labels) {
+                            const std::vector<std::int64_t>& labels) {
   return from_source(make_from_paths(Io::real(), paths, labels), {});
 }
 

@@ -1,7 +1,12 @@
+#include <chrono>
+#include <cmath>
+
 #include "op/image_step.h"
 
 namespace penstock {
 namespace {
+
+constexpr double kSecondsMax = 1e6;
 
 /// Only says what decode gives; the chain makes the picture with it.
 class Decode final : public ImageStep {
@@ -10,19 +15,29 @@ class Decode final : public ImageStep {
     const std::int64_t channels = arguments.integer("channels");
     if (channels != 0 && channels != 1 && channels != 3 && channels != 4)
       arguments.refuse(fmt::format("channels must be 1, 3, 4 or 0 (as stored), got {}", channels));
-    const std::int64_t pixels_max = arguments.integer("pixels_max");
-    if (pixels_max < 1)
-      arguments.refuse(fmt::format("pixels_max must be positive, got {}", pixels_max));
+    const auto limit = [&](const char* name) {
+      const std::int64_t value = arguments.integer(name);
+      if (value < 1) arguments.refuse(fmt::format("{} must be positive, got {}", name, value));
+      return static_cast<std::uint64_t>(value);
+    };
+    const double seconds = arguments.number("time_max");
+    if (!(seconds > 0 && seconds <= kSecondsMax))
+      arguments.refuse(
+          fmt::format("time_max must be seconds up to {}, got {}", kSecondsMax, seconds));
     request_.channels = static_cast<int>(channels);
     request_.keep_16_bit = arguments.flag("keep_16_bit");
-    request_.limits.pixels_max = static_cast<std::uint64_t>(pixels_max);
+    request_.limits = {
+        .pixels_max = limit("pixels_max"),
+        .side_max = limit("side_max"),
+        .bytes_max = limit("bytes_max"),
+        .time_max = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e3)))};
   }
   [[nodiscard]] const DecodeRequest* request() const override { return &request_; }
 
   [[nodiscard]] ImageSpec output(const ImageSpec& in) const override {
     if (!in.encoded)
       refuse_step("decode", "the image is decoded already",
-                  "begin the chain with image::of(field)");
+                  "begin the chain with the name of the field instead");
     ImageSpec out;
     out.channels = request_.channels;
     if (request_.keep_16_bit) {
@@ -55,7 +70,10 @@ StepKind decode_kind() {
           {{"channels", 3, "1 gray, 3 RGB, 4 RGB and alpha, 0 as stored"},
            {"keep_16_bit", false, "16-bit values stay u16; otherwise all become u8"},
            {"fast_scale", false, "a JPEG may be decoded at 1/2, 1/4 or 1/8 before a resize"},
-           {"pixels_max", 1 << 27, "images with more pixels are refused"}},
+           {"pixels_max", 1 << 27, "images with more pixels are refused"},
+           {"side_max", 65'535, "and those that are higher or wider"},
+           {"bytes_max", 1 << 30, "and files with more bytes"},
+           {"time_max", 10.0, "seconds of one decode, and again of the ops behind it"}},
           [](const StepArguments& arguments) { return std::make_unique<Decode>(arguments); }};
 }
 

@@ -115,5 +115,21 @@ TEST(DecodeTest, WhatIsNoImageIsAFailureOfItsSample) {
   }
 }
 
+TEST(DecodeTest, EveryLimitOfTheCodecCanBeSet) {
+  const auto png = made::png({.width = 40, .height = 30});
+  const auto refused = [&](const image::DecodeOptions& options) -> std::string {
+    try {
+      (void)run(png, image::decode(options));
+    } catch (const SampleError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refused({.side_max = 39}), HasSubstr("more than the limit of 39 for one side"));
+  EXPECT_EQ(refused({.side_max = 40}), "");
+  EXPECT_THAT(refused({.bytes_max = 20}), HasSubstr("more than the limit of 20"));
+  EXPECT_EQ(refused({.time_max = 100}), "");
+}
+
 }  // namespace
 }  // namespace penstock

@@ -134,14 +134,14 @@ class ImageChain final : public Op {
     if (field_.empty() && spec.fields.size() == 1) return 0;
     throw ConfigError(
         fmt::format("image: no field \"{}\" in {}", field_.empty() ? "image" : field_, spec.text()),
-        {}, "name it: decode({.field = \"...\"}) or of(\"...\")");
+        {}, "name it: decode and of take the name of the field");
   }
 
   [[nodiscard]] ImageSpec image_after(const FieldSpec& field) const {
     ImageSpec image = image_of(field);
     if (image.encoded && !request_)
       throw ConfigError(fmt::format("image: field \"{}\" holds encoded bytes", field.path), {},
-                        "begin the chain with image::decode()");
+                        "begin the chain with decode");
     for (const Step& step : steps_) image = step.step->output(image);
     return image;
   }
@@ -157,7 +157,7 @@ class ImageChain final : public Op {
       const bool wide_array = info->format == ImageFormat::npy && info->dtype == Dtype::u16;
       if (wide_array && !request_->keep_16_bit)
         return Failure{
-            "decode: the array holds u16", {}, "decode({.keep_16_bit = true}) for all images"};
+            "decode: the array holds u16", {}, "set keep_16_bit in decode, for all images"};
       if (info->dtype != Dtype::u8 && info->dtype != Dtype::u16)
         return Failure{
             fmt::format("decode: the array holds {}, not bytes", dtype_name(info->dtype)),
@@ -198,6 +198,7 @@ class ImageChain final : public Op {
     for (const Step& each : steps_) {
       Rng rng(drawn, ordinal);
       if (each.step->random()) ++ordinal;
+      if (auto in_time = picture->check_time(); !in_time) return std::move(in_time.failure());
       if (auto done = each.step->apply(*picture, rng); !done) return std::move(done.failure());
     }
     return picture;
@@ -263,7 +264,10 @@ Chain decode(const DecodeOptions& options) {
       .step("decode", Json{{"channels", options.channels},
                            {"keep_16_bit", options.keep_16_bit},
                            {"fast_scale", options.fast_scale},
-                           {"pixels_max", options.pixels_max}}
+                           {"pixels_max", options.pixels_max},
+                           {"side_max", options.side_max},
+                           {"bytes_max", options.bytes_max},
+                           {"time_max", options.time_max}}
                           .dump());
 }
 

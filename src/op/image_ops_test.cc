@@ -419,6 +419,11 @@ TEST(ImageOpsTest, WrongParametersAreRefusedWhenTheChainIsMade) {
   expect_refused([] { (void)image::of().rotate90(4); }, "nothing happens");
   expect_refused([] { (void)image::of().color_jitter({}); }, "nothing happens");
   expect_refused([] { (void)image::decode({.channels = 2}); }, "channels must be");
+  expect_refused([] { (void)image::decode({.pixels_max = 0}); }, "pixels_max must be positive");
+  expect_refused([] { (void)image::decode({.side_max = 0}); }, "side_max must be positive");
+  expect_refused([] { (void)image::decode({.bytes_max = 0}); }, "bytes_max must be positive");
+  for (const double seconds : {0.0, -1.0, 1e9, std::nan("")})
+    expect_refused([&] { (void)image::decode({.time_max = seconds}); }, "time_max");
   expect_refused([] { (void)image::of().step("resise", "{}"); }, "no image op \"resise\"");
   expect_refused([] { (void)image::of().step("resize", R"({"hight": 3})"); }, "height is missing");
   expect_refused([] { (void)image::of().step("rotate90", R"({"k": 3})"); }, "it takes turns");
@@ -428,7 +433,7 @@ TEST(ImageOpsTest, OpsThatDoNotFitAreRefusedWhenTheGraphIsBuilt) {
   const Dataset bytes = Dataset::from_tensors(Sample(Tensor::bytes("x")));
   const Dataset pixels = Dataset::from_tensors(Sample(bytes_of(random_image(8, 8, 3))));
   const Dataset gray = Dataset::from_tensors(Sample(bytes_of(random_image(8, 8, 1))));
-  expect_refused([&] { (void)bytes.map(image::of().resize(4, 4)); }, "image::decode()");
+  expect_refused([&] { (void)bytes.map(image::of().resize(4, 4)); }, "begin the chain with decode");
   expect_refused([&] { (void)pixels.map(image::decode()); }, "decoded already");
   expect_refused([&] { (void)pixels.map(image::of().normalize().random_brightness(0.1)); },
                  "before normalize");

@@ -11,6 +11,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kQuadBytes = 4 * sizeof(float);
+constexpr std::int64_t kRowsUnlooked = 16;  // between two looks at the clock
 
 std::size_t as_size(std::int64_t value) {
   return static_cast<std::size_t>(value);
@@ -105,13 +106,36 @@ void Picture::replace(const FloatImage& image) {
   start_from(image);
 }
 
+/// What a decode of `region` takes, roughly.
+std::uint64_t Picture::decoded_bytes(const Region& region) const {
+  // These are unpacked as a whole.
+  const bool whole = info_.format == ImageFormat::png || info_.format == ImageFormat::webp;
+  const auto pixels = static_cast<std::uint64_t>(whole ? info_.width : region.width) *
+                      static_cast<std::uint64_t>(whole ? info_.height : region.height);
+  const auto stored = static_cast<std::uint64_t>(info_.channels) * dtype_size(dtype_);
+  // Other channels and another orientation are copies.
+  const std::uint64_t copies =
+      1 + (info_.channels != channels_ ? 1U : 0U) + (info_.orientation != 1 ? 1U : 0U);
+  return pixels * stored * copies;
+}
+
+Result<void> Picture::check_time() const {
+  if (!deadline_ || std::chrono::steady_clock::now() < *deadline_) return {};
+  return Failure{"the ops on this image took longer than the limit",
+                 {},
+                 "raise time_max of decode if such images are meant to be read"};
+}
+
 /// The source's pixels of `region`; where they are there already, a view.
 Result<Pixels> Picture::decoded(const Region& region) {
   if (!bytes_.empty()) {
     DecodeRequest request = request_;
     request.region = region;
+    if (!claim(decoded_bytes(region))) return cancelled(0);
     const trace::PhaseTimer timer(trace::Phase::decode);
-    return decode_image(bytes_, info_, request, scratch_);
+    auto pixels = decode_image(bytes_, info_, request, scratch_);
+    if (!deadline_) deadline_ = std::chrono::steady_clock::now() + request.limits.time_max;
+    return pixels;
   }
   Pixels view = pixels_;
   view.data += as_size(region.y) * view.stride +
@@ -134,6 +158,8 @@ Result<void> Picture::each_row(Emit emit) {
   const auto place = [&](std::int64_t y) { return mirror_y_ ? region_.height - 1 - y : y; };
   if (floats_.data != nullptr) {
     for (std::int64_t y = 0; y < region_.height; ++y) {
+      if (y % kRowsUnlooked == 0)
+        if (auto in_time = check_time(); !in_time) return in_time;
       const float* const from = floats_.row(region_.y + y) + 4 * region_.x;
       widen_pixels(reinterpret_cast<const std::byte*>(from), Dtype::f32, 4, count, mirror_x_, row);
       finish_row(row);
@@ -144,6 +170,8 @@ Result<void> Picture::each_row(Emit emit) {
   auto source = decoded(region_);
   if (!source) return std::move(source.failure());
   for (std::int64_t y = 0; y < region_.height; ++y) {
+    if (y % kRowsUnlooked == 0)
+      if (auto in_time = check_time(); !in_time) return in_time;
     widen_pixels(source->data + as_size(y) * source->stride, source->dtype, source->channels, count,
                  mirror_x_, row);
     finish_row(row);
@@ -165,14 +193,18 @@ Result<void> Picture::prepare_resize(const ResizeTo& target) {
     region_ = {0, 0, small->width, small->height};
   }
   if (floats_.data != nullptr || dtype_ == Dtype::u8) return {};
+  if (!claim(kQuadBytes * as_size(region_.width) * as_size(region_.height))) return cancelled(0);
   auto source = decoded(region_);
   if (!source) return std::move(source.failure());
   const std::size_t width = as_size(source->width);
   const FloatImage wide{scratch_.array<float>(4 * width * as_size(source->height)), source->height,
                         source->width};
-  for (std::int64_t y = 0; y < wide.height; ++y)
+  for (std::int64_t y = 0; y < wide.height; ++y) {
+    if (y % kRowsUnlooked == 0)
+      if (auto in_time = check_time(); !in_time) return in_time;
     widen_pixels(source->data + as_size(y) * source->stride, source->dtype, source->channels, width,
                  false, wide.row(y));
+  }
   bytes_ = {};
   floats_ = wide;
   region_ = {0, 0, wide.width, wide.height};
@@ -197,6 +229,7 @@ Result<void> Picture::resized(const ResizeTo& target, Emit emit) {
     const auto inputs = scratch_.array<decltype(from.row(0))>(rows.taps);
     float* const out = scratch_.array<float>(4 * columns.count);
     for (std::size_t y = 0; y < rows.count; ++y) {
+      if (auto in_time = check_time(); !in_time) return in_time;
       // Rows past the last one have no weight; any will do.
       for (std::size_t k = 0; k < rows.taps; ++k)
         inputs[k] = from.row(std::min<std::int64_t>(rows.first[y] + static_cast<std::int64_t>(k),
@@ -245,6 +278,7 @@ Result<FloatImage> Picture::pixels() {
                          points_.empty() && region_ == Region{0, 0, floats_.width, floats_.height};
   if (untouched) return floats_;
   FloatImage made{nullptr, height(), width()};
+  if (!claim(kQuadBytes * as_size(made.height) * as_size(made.width))) return cancelled(0);
   made.data = reinterpret_cast<float*>(
       scratch_.allocate(kQuadBytes * as_size(made.height) * as_size(made.width) + kRowSlackBytes));
   auto done = each_row([&made](std::int64_t y, const float* row) {

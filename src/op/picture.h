@@ -3,11 +3,13 @@
 // there is no way around it, mostly once, at the end, row by row into the batch: what is decoded is
 // what the crop needs, and crop, resize, flip, colour and conversion are one pass.
 
+#include <chrono>
 #include <optional>
 #include <vector>
 
 #include "base/result.h"
 #include "codec/codec.h"
+#include "codec/decode_budget.h"
 #include "kernel/pixels.h"
 #include "kernel/resample.h"
 #include "sample/scratch.h"
@@ -64,6 +66,11 @@ class Picture {
   /// Asks the decoder for fewer pixels than there are; pixels may differ from a full decode.
   void allow_fast_scale() { fast_scale_ = true; }
 
+  /// What is done after that time fails; by default that is `time_max` after the decode.
+  void set_deadline(std::chrono::steady_clock::time_point deadline) { deadline_ = deadline; }
+  /// A Failure once the deadline is over.
+  [[nodiscard]] Result<void> check_time() const;
+
   /// Makes the pixels now; the caller may change them. What was asked before has happened to them.
   Result<FloatImage> pixels();
   /// Goes on with other pixels, of the same number of channels.
@@ -80,9 +87,13 @@ class Picture {
   template <typename Emit>
   Result<void> resized(const ResizeTo& target, Emit emit);
   void finish_row(float* row) const;
+  bool claim(std::uint64_t bytes) { return claim_.add(DecodeBudget::process(), bytes); }
+  [[nodiscard]] std::uint64_t decoded_bytes(const Region& region) const;
   void start_from(const FloatImage& image);
 
   Scratch& scratch_;
+  DecodeBudget::Claim claim_;
+  std::optional<std::chrono::steady_clock::time_point> deadline_;
   std::span<const std::byte> bytes_;  // empty once there are pixels
   ImageInfo info_;
   DecodeRequest request_;

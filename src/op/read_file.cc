@@ -13,12 +13,17 @@ namespace {
 
 class ReadFile final : public Op {
  public:
-  explicit ReadFile(std::string path) : path_(std::move(path)) {}
+  ReadFile(std::string path, std::uint64_t bytes_max)
+      : path_(std::move(path)), bytes_max_(bytes_max) {}
   [[nodiscard]] std::string word() const override { return "read_file"; }
   [[nodiscard]] std::string describe() const override {
     return fmt::format("read_file({})", path_);
   }
-  [[nodiscard]] Json arguments() const override { return {{"path", path_}}; }
+  [[nodiscard]] Json arguments() const override {
+    Json arguments = {{"path", path_}};
+    if (bytes_max_ != kFileBytesMax) arguments["bytes_max"] = bytes_max_;
+    return arguments;
+  }
 
   [[nodiscard]] ElementSpec output(const ElementSpec& input) const override {
     if (!input.known) return input;
@@ -51,11 +56,11 @@ class ReadFile final : public Op {
     return field_index("read_file", path_, spec);
   }
 
-  static Result<void> read_row(const Tensor& path, Tensor& out) {
+  Result<void> read_row(const Tensor& path, Tensor& out) const {
     std::string name(path.text());
     if (name.find('\0') != std::string::npos)
       return Failure{"read_file: this is no path, it holds a zero byte"};
-    auto bytes = current_reader().get_file(name);
+    auto bytes = current_reader().get_file(name, bytes_max_);
     if (!bytes) {
       bytes.failure().where.file = std::move(name);
       return std::move(bytes.failure());
@@ -70,6 +75,7 @@ class ReadFile final : public Op {
   }
 
   std::string path_;
+  std::uint64_t bytes_max_;
 };
 
 }  // namespace
@@ -78,11 +84,13 @@ std::shared_ptr<const Op> make_read_file(const Json& arguments) {
   if (!arguments.contains("path") || !arguments.at("path").is_string())
     throw ConfigError(
         "read_file: it needs the name of a field, or \"\" for elements without names");
-  return std::make_shared<ReadFile>(arguments.at("path").get<std::string>());
+  return std::make_shared<ReadFile>(
+      arguments.at("path").get<std::string>(),
+      whole_number<std::uint64_t>(arguments.value("bytes_max", Json(kFileBytesMax))));
 }
 
-OpCall read_file(std::string path) {
-  return OpCall(make_read_file({{"path", std::move(path)}}));
+OpCall read_file(std::string path, std::uint64_t bytes_max) {
+  return OpCall(make_read_file({{"path", std::move(path)}, {"bytes_max", bytes_max}}));
 }
 
 }  // namespace penstock

@@ -184,7 +184,7 @@ class Builder {
     if (word == "image_folder") return image_folder(args);
     if (word == "from_paths")
       return Dataset::from_paths(args.at("paths").get<std::vector<std::string>>(),
-                                 whole_numbers<std::int32_t>(args.at("labels")));
+                                 whole_numbers<std::int64_t>(args.at("labels")));
     if (word == "list_files")
       return Dataset::list_files(args.at("pattern").get<std::string>(),
                                  {args.at("hidden").get<bool>()});
@@ -202,6 +202,8 @@ class Builder {
         static_cast<FollowLinks>(whole_number<unsigned>(args.at("follow_links")) % 3);
     options.labels = args.at("labels").get<bool>();
     options.with_path = args.at("with_path").get<bool>();
+    if (args.contains("bytes_max"))
+      options.bytes_max = whole_number<std::uint64_t>(args.at("bytes_max"));
     return Dataset::image_folder(args.at("root").get<std::string>(), options);
   }
 

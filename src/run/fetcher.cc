@@ -22,9 +22,11 @@ constexpr double kSlow = 100e3;  // nanoseconds; from here on threads are worth 
 constexpr double kFast = 50e3;   // and below this no more
 constexpr double kWorthOneThread = 50e3;
 
-/// Unknown sizes count as nothing: the file is not there, or is no file.
+/// Unknown sizes count as nothing: the file is not there, or is no file. So do files beyond their
+/// limit, which are not read.
 std::uint64_t bytes_of(const Read& read) {
-  return read.length == UINT64_MAX ? 0 : read.length;
+  const bool read_at_all = !read.whole || read.length <= read.bytes_max;
+  return read.length == UINT64_MAX || !read_at_all ? 0 : read.length;
 }
 
 /// Nobody is above a thread of ours to catch what is thrown.
@@ -263,8 +265,8 @@ Result<Bytes> Fetcher::get(const Read& read, const ReadKey& key) {
   return read_here(read);
 }
 
-Result<Bytes> Fetcher::get_file(const std::string& path) {
-  return read_here({path, 0, UINT64_MAX, true});
+Result<Bytes> Fetcher::get_file(const std::string& path, std::uint64_t bytes_max) {
+  return read_here({path, 0, UINT64_MAX, true, bytes_max, {}});
 }
 
 void Fetcher::cancel() {

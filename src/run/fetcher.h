@@ -66,7 +66,7 @@ class Fetcher final : public Reader {
   /// What was fetched, or is being fetched; reads itself where nobody has begun to. A failure is
   /// given once: asked again, it reads again.
   Result<Bytes> get(const Read& read, const ReadKey& key) override;
-  Result<Bytes> get_file(const std::string& path) override;
+  Result<Bytes> get_file(const std::string& path, std::uint64_t bytes_max) override;
 
   /// Wakes whoever waits; from now on there are only failures.
   void cancel();

@@ -44,9 +44,9 @@ class HeldIo final : public Io {
   }
 
   Result<Bytes> read(const std::string& path, std::uint64_t, std::uint64_t) override {
-    return read_whole(path, std::nullopt);
+    return read_whole(path, {.bytes_max = UINT64_MAX});
   }
-  Result<Bytes> read_whole(const std::string& path, std::optional<std::uint64_t>) override {
+  Result<Bytes> read_whole(const std::string& path, const WholeFile&) override {
     Lock lock(mutex_);
     ++reads_[path];
     changed_.notify_all();
@@ -57,7 +57,7 @@ class HeldIo final : public Io {
     for (const char letter : path) bytes.push_back(static_cast<std::byte>(letter));
     return bytes;
   }
-  Result<std::string> read_text(const std::string&) override { return Failure{}; }
+  Result<std::string> read_text(const std::string&, std::uint64_t) override { return Failure{}; }
   Result<std::vector<FolderEntry>> list(const std::string&) override { return Failure{}; }
   Result<FolderEntry> look(const std::string&) override { return Failure{}; }
   Result<std::string> real_path(const std::string&) override { return Failure{}; }
@@ -127,7 +127,7 @@ TEST(ReadPaceTest, ThreadsGrowWithTheLatencyUpToTheirLimitAndGoAgain) {
 TEST_F(FetcherTest, WhatIsNotQueuedIsReadByWhoeverAsks) {
   EXPECT_FALSE(fetcher_.ahead());
   EXPECT_EQ(get(0, "a"), "a");
-  EXPECT_EQ(text_of(fetcher_.get_file("b")), "b");
+  EXPECT_EQ(text_of(fetcher_.get_file("b", 1)), "b");
   EXPECT_EQ(fetcher_.threads(), 0U);
 }
 

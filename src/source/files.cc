@@ -17,7 +17,7 @@ namespace {
 
 ElementSpec image_spec(bool label, bool path) {
   std::vector<FieldSpec> fields{{"image", Dtype::bytes, {}}};
-  if (label) fields.push_back({"label", Dtype::i32, {}});
+  if (label) fields.push_back({"label", Dtype::i64, {}});
   if (path) fields.push_back({"path", Dtype::string, {}});
   return ElementSpec::dict(std::move(fields));
 }
@@ -47,7 +47,11 @@ class Images : public Source {
 
   [[nodiscard]] bool has_reads() const override { return true; }
   void reads(std::uint64_t number, std::vector<Read>& reads) const override {
-    reads.push_back({files_->path(number), 0, files_->bytes(number), true});
+    reads.push_back({.object = files_->path(number),
+                     .length = files_->bytes(number),
+                     .whole = true,
+                     .bytes_max = bytes_max_,
+                     .within = within_});
   }
   Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes> bytes,
                       const BlockView& out) const override {
@@ -57,7 +61,7 @@ class Images : public Source {
     out.columns[0].tensors[0] = Tensor::view(Dtype::bytes, {}, *owner, owner);
     std::size_t column = 1;
     if (label_) {
-      const std::int32_t label = files_->label(numbers[0]);
+      const std::int64_t label = label_of(numbers[0]);
       std::memcpy(out.columns[column++].data, &label, sizeof label);
     }
     if (path_)
@@ -66,9 +70,14 @@ class Images : public Source {
   }
 
  protected:
+  [[nodiscard]] virtual std::int64_t label_of(std::uint64_t number) const = 0;
   [[nodiscard]] const FileTable& files() const { return *files_; }
   [[nodiscard]] bool has_label() const { return label_; }
   [[nodiscard]] bool has_path() const { return path_; }
+  void set_reading(std::uint64_t bytes_max, std::shared_ptr<const FileRoot> within) {
+    bytes_max_ = bytes_max;
+    within_ = std::move(within);
+  }
 
  private:
   std::shared_ptr<const FileTable> files_;
@@ -76,12 +85,27 @@ class Images : public Source {
   bool label_;
   bool path_;
   std::string digest_;  // made once: states and plans ask often
+  std::uint64_t bytes_max_ = kFileBytesMax;
+  std::shared_ptr<const FileRoot> within_;
 };
+
+/// What an opened file must lie in; null where links may lead anywhere.
+std::shared_ptr<const FileRoot> root_of(const FolderListing& listing) {
+  if (listing.options.follow_links == FollowLinks::anywhere) return nullptr;
+  const std::string& root = listing.files.root();
+  const auto real = Io::real().real_path(root);
+  return std::make_shared<const FileRoot>(
+      FileRoot{.given = root,
+               .real = real ? *real : "",  // an index may come before its files
+               .links = listing.options.follow_links == FollowLinks::inside});
+}
 
 class ImageFolder final : public Images {
  public:
   ImageFolder(const std::shared_ptr<const FolderListing>& listing, bool with_path)
-      : Images({listing, &listing->files}, listing->options.labels, with_path), listing_(listing) {}
+      : Images({listing, &listing->files}, listing->options.labels, with_path), listing_(listing) {
+    set_reading(listing->options.bytes_max, root_of(*listing));
+  }
 
   [[nodiscard]] std::string word() const override { return "image_folder"; }
   [[nodiscard]] std::string describe() const override {
@@ -96,10 +120,16 @@ class ImageFolder final : public Images {
             {"extensions", options.extensions},
             {"follow_links", static_cast<int>(options.follow_links)},
             {"labels", options.labels},
-            {"with_path", has_path()}};
+            {"with_path", has_path()},
+            {"bytes_max", options.bytes_max}};
   }
   [[nodiscard]] std::vector<std::string> class_names() const override {
     return listing_->class_names;
+  }
+
+ protected:
+  [[nodiscard]] std::int64_t label_of(std::uint64_t number) const override {
+    return files().label(number);
   }
 
  private:
@@ -108,26 +138,30 @@ class ImageFolder final : public Images {
 
 class FromPaths final : public Images {
  public:
-  FromPaths(std::shared_ptr<const FileTable> files, bool label)
-      : Images(std::move(files), label, false) {}
+  /// There are as many labels as files, or none.
+  FromPaths(std::shared_ptr<const FileTable> files, std::vector<std::int64_t> labels)
+      : Images(std::move(files), !labels.empty(), false), labels_(std::move(labels)) {}
 
   [[nodiscard]] std::string word() const override { return "from_paths"; }
   [[nodiscard]] std::string describe() const override {
     return fmt::format("from_paths({} files)", files().size());
   }
   void identify_values(Digest& digest) const override {
-    for (std::size_t file = 0; has_label() && file < files().size(); ++file)
-      digest.add(static_cast<std::uint64_t>(files().label(file)));
+    for (const std::int64_t label : labels_) digest.add(static_cast<std::uint64_t>(label));
   }
   [[nodiscard]] Json arguments() const override {
     Json paths = Json::array();
-    Json labels = Json::array();
-    for (std::size_t file = 0; file < files().size(); ++file) {
-      paths.push_back(files().path(file));
-      if (has_label()) labels.push_back(files().label(file));
-    }
-    return {{"paths", paths}, {"labels", labels}};
+    for (std::size_t file = 0; file < files().size(); ++file) paths.push_back(files().path(file));
+    return {{"paths", paths}, {"labels", labels_}};
   }
+
+ protected:
+  [[nodiscard]] std::int64_t label_of(std::uint64_t number) const override {
+    return labels_[number];
+  }
+
+ private:
+  std::vector<std::int64_t> labels_;
 };
 
 class ListFiles final : public Source {
@@ -185,7 +219,7 @@ std::shared_ptr<const Source> make_image_folder(std::shared_ptr<const FolderList
 }
 
 std::shared_ptr<const Source> make_from_paths(Io& io, const std::vector<std::string>& paths,
-                                              const std::vector<std::int32_t>& labels) {
+                                              const std::vector<std::int64_t>& labels) {
   if (paths.empty()) throw ConfigError("from_paths: there are no paths");
   if (!labels.empty() && labels.size() != paths.size())
     throw ConfigError(
@@ -200,18 +234,23 @@ std::shared_ptr<const Source> make_from_paths(Io& io, const std::vector<std::str
     const auto entry = io.look(paths[i]);
     const bool is_file = entry && (*entry).kind == FolderEntry::Kind::file;
     files->add(std::string_view(paths[i]).substr(folder.size()),
-               is_file ? (*entry).bytes : FileTable::kSizeUnknown, labels.empty() ? -1 : labels[i]);
+               is_file ? (*entry).bytes : FileTable::kSizeUnknown);
   }
-  return std::make_shared<FromPaths>(std::move(files), !labels.empty());
+  return std::make_shared<FromPaths>(std::move(files), labels);
 }
 
 std::shared_ptr<const Source> make_list_files(Io& io, const std::string& pattern,
                                               const ListOptions& options) {
+  if (pattern.empty() || pattern.find('\0') != std::string::npos)
+    throw ConfigError(fmt::format("list_files: \"{}\" is no pattern", printable(pattern)), {},
+                      "write it as \"folder/*.png\"");
   FileTable files = list_matching(io, pattern, options.hidden);
   if (files.size() == 0)
     throw ConfigError(
         fmt::format("list_files: no file matches \"{}\"", printable(pattern)), {},
-        options.hidden ? "" : "wildcards leave out names that begin with a dot; see .hidden");
+        options.hidden ? ""
+                       : "wildcards leave out names that begin with a dot unless the option hidden "
+                         "is set");
   return std::make_shared<ListFiles>(pattern, options, std::move(files));
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/temp_folder.h"
 #include "penstock/error.h"
 #include "sample/rows.h"
@@ -57,11 +58,11 @@ TEST(ImageFolderTest, ASampleIsTheFileAndItsLabel) {
   folder.write("cat/1.png", "meow");
   folder.write("dog/2.png", "woof");
   const auto source = folder_source(folder, true);
-  EXPECT_EQ(source->spec().text(), "{image: bytes[], label: i32[], path: string[]}");
+  EXPECT_EQ(source->spec().text(), "{image: bytes[], label: i64[], path: string[]}");
   const auto dog = sample(*source, 1);
   ASSERT_TRUE(dog) << dog.failure().message;
   EXPECT_EQ((*dog)["image"].text(), "woof");
-  EXPECT_EQ((*dog)["label"].item<std::int32_t>(), 1);
+  EXPECT_EQ((*dog)["label"].item<std::int64_t>(), 1);
   EXPECT_EQ((*dog)["path"].text(), "dog/2.png");
   EXPECT_EQ(source->file_of(1), folder.path("dog/2.png"));
   EXPECT_EQ(source->class_names(), (std::vector<std::string>{"cat", "dog"}));
@@ -111,7 +112,7 @@ TEST(FromPathsTest, KeepsTheOrderAndTheLabelsItIsGiven) {
   const auto second = sample(*source, 1);
   ASSERT_TRUE(second) << second.failure().message;
   EXPECT_EQ((*second)["image"].text(), "A");
-  EXPECT_EQ((*second)["label"].item<std::int32_t>(), -7);
+  EXPECT_EQ((*second)["label"].item<std::int64_t>(), -7);
   EXPECT_EQ(source->file_of(1), a);
 }
 
@@ -156,6 +157,61 @@ TEST(ListFilesTest, GivesPathsAndRefusesAPatternThatMatchesNothing) {
   EXPECT_EQ(source->file_of(1), folder.path("b.txt"));
   EXPECT_THAT([&] { make_list_files(Io::real(), folder.path("*.png"), {}); },
               ThrowsMessage<ConfigError>(HasSubstr(folder.path("*.png"))));
+}
+
+TEST(ImageFolderTest, AFileBeyondTheLimitIsAFailureOfItsSampleAndIsNotRead) {
+  const TempFolder folder;
+  folder.write("cat/a.png", "1");
+  folder.write("cat/huge.png", "1");
+  // Sparse: more than any memory, and nothing on the disk.
+  std::filesystem::resize_file(folder.path("cat/huge.png"), std::uint64_t{1} << 41);
+  const auto listing =
+      std::make_shared<const FolderListing>(list_folder(Io::real(), folder.path(), {}));
+  const auto source = make_image_folder(listing, false);
+  EXPECT_TRUE(sample(*source, 0).ok());
+  const auto huge = sample(*source, 1);
+  ASSERT_FALSE(huge);
+  EXPECT_THAT(huge.failure().message, HasSubstr("has 2199023255552 bytes, more than the limit of"));
+}
+
+TEST(ImageFolderTest, TheLimitOfBytesIsTheOneThatWasGiven) {
+  const TempFolder folder;
+  folder.write("cat/a.png", "12345");
+  const auto listing = std::make_shared<const FolderListing>(
+      list_folder(Io::real(), folder.path(), {.bytes_max = 4}));
+  const auto source = make_image_folder(listing, false);
+  EXPECT_THAT(sample(*source, 0).failure().message, HasSubstr("more than the limit of 4"));
+  EXPECT_EQ(source->arguments()["bytes_max"], 4);
+}
+
+TEST(ImageFolderTest, ALinkThatTakesTheListedFilesPlaceIsFollowedOnlyWhereLinksWere) {
+  using Case = std::pair<FollowLinks, bool>;
+  for (const auto& [follow, allowed] : {Case{FollowLinks::never, false},
+                                        {FollowLinks::inside, false},
+                                        {FollowLinks::anywhere, true}}) {
+    const TempFolder folder;
+    folder.write("secret", "12345");
+    folder.write("root/cat/a.png", "abcde");
+    const auto listing = std::make_shared<const FolderListing>(
+        list_folder(Io::real(), folder.path("root"), {.follow_links = follow}));
+    const auto source = make_image_folder(listing, false);
+    EXPECT_TRUE(sample(*source, 0).ok());
+    std::filesystem::remove(folder.path("root/cat/a.png"));
+    folder.link("root/cat/a.png", folder.path("secret"));
+    EXPECT_EQ(sample(*source, 0).ok(), allowed) << static_cast<int>(follow);
+  }
+}
+
+TEST(ImageFolderTest, AFolderReplacedByALinkThatLeadsOutIsNotFollowed) {
+  const TempFolder folder;
+  folder.write("other/a.png", "12345");
+  folder.write("root/cat/a.png", "abcde");
+  const auto listing =
+      std::make_shared<const FolderListing>(list_folder(Io::real(), folder.path("root"), {}));
+  const auto source = make_image_folder(listing, false);
+  std::filesystem::remove_all(folder.path("root/cat"));
+  folder.link("root/cat", "../other");
+  EXPECT_THAT(sample(*source, 0).failure().message, HasSubstr("outside of"));
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ static_assert(std::endian::native == std::endian::little);
 constexpr std::string_view kMagic = "pstkfix1";
 constexpr std::uint64_t kTextMax = 1 << 16;  // of one name
 constexpr std::uint64_t kFilesMax = 1ULL << 32;
+constexpr std::uint64_t kIndexBytesMax = 1ULL << 34;  // some 100 M files
 
 std::uint64_t digest_of(std::string_view bytes) {
   Digest digest;
@@ -206,11 +207,9 @@ std::optional<std::string> difference(const FileTable& then, const FileTable& no
   return std::nullopt;
 }
 
-}  // namespace
-
-FolderIndex FolderIndex::load(const std::string& file, const std::string& root) {
+FolderListing load_listing(const std::string& file, const std::string& root) {
   constexpr const char* kRemedy = "write it with list_images(root).save(file)";
-  const auto bytes = Io::real().read_whole(file, std::nullopt);
+  const auto bytes = Io::real().read_whole(file, {.bytes_max = kIndexBytesMax});
   if (!bytes) {
     const std::string text = fmt::format("the index of a folder: {}", bytes.failure().message);
     if (bytes.failure().may_pass) throw IoError(text);
@@ -221,7 +220,13 @@ FolderIndex FolderIndex::load(const std::string& file, const std::string& root) 
   if (!listing)
     throw ConfigError(fmt::format("{}: {}", printable(file), listing.failure().message), {},
                       kRemedy);
-  return FolderIndex(std::make_shared<const FolderListing>(std::move(*listing)));
+  return std::move(*listing);
+}
+
+}  // namespace
+
+FolderIndex FolderIndex::load(const std::string& file, const std::string& root) {
+  return FolderIndex(std::make_shared<const FolderListing>(load_listing(file, root)));
 }
 
 void FolderIndex::save(const std::string& file) const {
@@ -271,15 +276,16 @@ FolderIndex list_images(const std::string& root, const FolderOptions& options) {
   if (options.index.empty())
     return FolderIndex(
         std::make_shared<const FolderListing>(list_folder(Io::real(), root, options)));
-  FolderIndex index = FolderIndex::load(options.index, root);
-  const FolderOptions& had = index.listing()->options;
+  FolderListing listing = load_listing(options.index, root);
+  FolderOptions& had = listing.options;
   const bool asked = !options.extensions.empty();
   if (had.labels != options.labels || had.follow_links != options.follow_links ||
       (asked && had.extensions != normal_options(options).extensions))
     throw ConfigError(fmt::format("{} was written with other extensions, follow_links or labels",
                                   printable(options.index)),
                       {}, "list the folder again with these, and save that");
-  return index;
+  had.bytes_max = options.bytes_max;
+  return FolderIndex(std::make_shared<const FolderListing>(std::move(listing)));
 }
 
 }  // namespace penstock

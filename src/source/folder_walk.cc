@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <set>
 #include <utility>
 
 #include "base/printable.h"
@@ -26,6 +26,7 @@ constexpr const char* kBrokenLink = "broken links";
 constexpr const char* kLink = "links";
 constexpr const char* kLinkOut = "links that lead out of the folder";
 constexpr const char* kLoop = "links to a folder above them";
+constexpr const char* kSeen = "links to a folder that is listed already";
 constexpr const char* kNoFile = "neither files nor folders";
 
 std::string lower(std::string_view text) {
@@ -73,7 +74,7 @@ class Walk {
   struct Place {
     std::uint64_t device;
     std::uint64_t inode;
-    bool operator==(const Place&) const = default;
+    auto operator<=>(const Place&) const = default;
   };
 
   [[noreturn]] static void throw_for(const Failure& failure) {
@@ -136,6 +137,7 @@ class Walk {
   }
 
   void take_class(const FolderEntry& entry) {
+    seen_.clear();
     const std::size_t first = listing_.files.size();
     take_folder(entry, entry.name);
     if (listing_.files.size() > first) {
@@ -156,22 +158,21 @@ class Walk {
   }
 
   void take_folder(const FolderEntry& entry, const std::string& relative) {
-    // A link may lead to a folder that has links in turn: without a bound they multiply.
-    constexpr unsigned kLinksMax = 8;
-    if (entry.link && links_ >= kLinksMax) return leave_out(kLoop, relative);
+    // A link may lead to a folder that has links in turn. They would multiply if a class followed
+    // more than one to the same folder, or one to a folder that it has been in.
+    const Place place{entry.device, entry.inode};
+    if (!seen_.insert(place).second && entry.link) return leave_out(kSeen, relative);
     const auto entries = sorted_entries(relative);
     if (!entries) {
       if (entries.failure().may_pass) throw_for(entries.failure());
       return leave_out(kUnreadable, relative);
     }
-    links_ += entry.link ? 1 : 0;
-    above_.push_back({entry.device, entry.inode});
+    above_.push_back(place);
     for (const FolderEntry& each : *entries) {
       const std::string name = join_path(relative, each.name);
       if (wanted(each, name)) take(each, name);
     }
     above_.pop_back();
-    links_ -= entry.link ? 1 : 0;
   }
 
   /// Labels follow the sorted names of the classes, which is not quite the order of the files:
@@ -190,7 +191,7 @@ class Walk {
   FolderListing& listing_;
   const std::string inside_;  // what real paths below the root begin with
   std::vector<Place> above_;  // the folders we are in
-  unsigned links_ = 0;        // of them reached through a link
+  std::set<Place> seen_;      // folders of this class, or without classes of all
   std::vector<Class> classes_;
 };
 
@@ -199,7 +200,7 @@ class Walk {
 FolderOptions normal_options(const FolderOptions& options) {
   FolderOptions normal = options;
   if (normal.extensions.empty())
-    normal.extensions = {"jpg", "jpeg", "png", "webp", "bmp", "ppm", "pgm", "npy"};
+    normal.extensions = {"jpg", "jpeg", "png", "webp", "bmp", "ppm", "pgm", "pbm", "npy"};
   for (std::string& extension : normal.extensions) {
     extension = lower(extension);
     if (extension.starts_with('.')) extension.erase(0, 1);
@@ -214,10 +215,15 @@ FolderOptions normal_options(const FolderOptions& options) {
 }
 
 FolderListing list_folder(Io& io, const std::string& root, const FolderOptions& options) {
+  if (root.empty() || root.find('\0') != std::string::npos)
+    throw ConfigError(fmt::format("image_folder: \"{}\" is no path of a folder", printable(root)),
+                      {}, "give the folder that holds the images");
   FolderListing listing(root);
   listing.options = normal_options(options);
   const auto real_root = io.real_path(root);
-  if (!real_root) throw ConfigError(fmt::format("image_folder: {}", real_root.failure().message));
+  if (!real_root)
+    throw ConfigError(fmt::format("image_folder: {}", real_root.failure().message), {},
+                      "check the path of the folder");
   Walk walk(io, listing, *real_root);
   walk.run();
   if (listing.files.size() > 0) return listing;
@@ -225,8 +231,8 @@ FolderListing list_folder(Io& io, const std::string& root, const FolderOptions& 
     throw ConfigError(fmt::format("image_folder: {} holds {} images but no class folder with one",
                                   printable(root), outside),
                       {},
-                      "make a folder for each class, or ask for images without a label with "
-                      ".labels = false");
+                      "make a folder for each class, or set the option labels to false for images "
+                      "without a label");
   const std::string there = left_out_text(listing.left_out);
   throw ConfigError(fmt::format("image_folder: no images in {}: {}", printable(root),
                                 there.empty() ? "it is empty" : "there are only " + there),

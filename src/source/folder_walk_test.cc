@@ -148,6 +148,33 @@ TEST(FolderWalkTest, LinksThatMultiplyHaveABound) {
   EXPECT_LT(list(folder).files.size(), 5000U);
 }
 
+TEST(FolderWalkTest, AClassFollowsOneLinkToAFolderAndNamesTheOthers) {
+  // 8 folders, each with 6 links to the next, and one image: 6^8 ways lead to it.
+  const TempFolder folder;
+  folder.write("cat/f8/1.png", "x");
+  for (int i = 0; i < 8; ++i)
+    for (int link = 0; link < 6; ++link)
+      folder.link(fmt::format("cat/f{}/l{}", i, link), fmt::format("../f{}", i + 1));
+  for (const bool labels : {true, false}) {
+    const FolderListing listing = list(folder, {.labels = labels});
+    EXPECT_THAT(files_of(listing).size(), 2U);  // through the first link, and where it is
+    EXPECT_THAT(
+        left_out(listing),
+        HasSubstr("links to a folder that is listed already (cat/f0/l0/l0/l0/l0/l0/l0/l0/l1"));
+  }
+}
+
+TEST(FolderWalkTest, ALinkToAFolderThatWasListedInTheSameClassIsCut) {
+  const TempFolder folder;
+  folder.write("cat/a/1.png", "x");
+  folder.link("cat/b", "a");
+  folder.write("dog/2.png", "x");
+  folder.link("dog/b", "../cat/a");
+  const FolderListing listing = list(folder);
+  EXPECT_THAT(files_of(listing), ElementsAre("cat/a/1.png=0", "dog/2.png=1", "dog/b/1.png=1"));
+  EXPECT_THAT(left_out(listing), HasSubstr("1 links to a folder that is listed already (cat/b)"));
+}
+
 TEST(FolderWalkTest, AFolderThatMayNotBeReadIsLeftOut) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
   const TempFolder folder;
@@ -183,7 +210,7 @@ TEST(FolderWalkTest, ImagesWithoutClassFoldersAreAnErrorThatSaysWhatToDo) {
   folder.write("2.png", "x");
   EXPECT_THAT([&] { list(folder); },
               ThrowsMessage<ConfigError>(AllOf(HasSubstr(folder.path()), HasSubstr("2 images"),
-                                               HasSubstr("labels = false"))));
+                                               HasSubstr("option labels to false"))));
 }
 
 TEST(FolderWalkTest, NothingLeftIsAnErrorThatSaysWhatWasThere) {
@@ -196,6 +223,8 @@ TEST(FolderWalkTest, NothingLeftIsAnErrorThatSaysWhatWasThere) {
                   AllOf(HasSubstr("there are only 1 of another extension (cat/a\\xff.txt)"),
                         HasSubstr("jpeg, jpg"))));
   EXPECT_THROW(list_folder(Io::real(), folder.path("not_there"), {}), ConfigError);
+  EXPECT_THROW(list_folder(Io::real(), "", {}), ConfigError);
+  EXPECT_THROW(list_folder(Io::real(), folder.path() + std::string("\0x", 2), {}), ConfigError);
   EXPECT_THROW(list_folder(Io::real(), folder.path("cat/a\xff.txt"), {}), ConfigError);
 }
 

@@ -12,8 +12,8 @@ class AtOnce final : public Reader {
   Result<Bytes> get(const Read& read, const ReadKey&) override {
     return read_now(Io::real(), read);
   }
-  Result<Bytes> get_file(const std::string& path) override {
-    return Io::real().read_whole(path, std::nullopt);
+  Result<Bytes> get_file(const std::string& path, std::uint64_t bytes_max) override {
+    return read_now(Io::real(), {path, 0, UINT64_MAX, true, bytes_max, {}});
   }
 };
 
@@ -34,7 +34,9 @@ Result<Bytes> read_now(Io& io, const Read& read) {
   const trace::PhaseTimer timer(trace::Phase::read);
   if (!read.whole) return io.read(read.object, read.offset, read.length);
   const bool size_known = read.length != UINT64_MAX;
-  return io.read_whole(read.object, size_known ? std::optional(read.length) : std::nullopt);
+  return io.read_whole(read.object, {.bytes_max = read.bytes_max,
+                                     .size = size_known ? std::optional(read.length) : std::nullopt,
+                                     .within = read.within.get()});
 }
 
 }  // namespace penstock

@@ -3,6 +3,7 @@
 // bytes already.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -13,12 +14,18 @@ namespace penstock {
 
 class Source;
 
+/// The largest file that is read whole unless another limit is given: 1 GiB.
+inline constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 30;
+
 /// Bytes that a row needs.
 struct Read {
   std::string object;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   bool whole = false;  // all of the object, which must be `length` bytes long
+  // Of whole reads
+  std::uint64_t bytes_max = kFileBytesMax;
+  std::shared_ptr<const FileRoot> within = {};
 };
 
 /// Which row a read is for.
@@ -39,8 +46,8 @@ class Reader {
  public:
   virtual ~Reader() = default;
   virtual Result<Bytes> get(const Read& read, const ReadKey& key) = 0;
-  /// A file by its path, whatever its size.
-  virtual Result<Bytes> get_file(const std::string& path) = 0;
+  /// A file by its path, of any size up to `bytes_max`.
+  virtual Result<Bytes> get_file(const std::string& path, std::uint64_t bytes_max) = 0;
 };
 
 /// From now on `reader` answers what the calling thread reads; null: the real Io. Returns the one

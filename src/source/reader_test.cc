@@ -10,7 +10,7 @@ namespace {
 class Nothing final : public Reader {
  public:
   Result<Bytes> get(const Read&, const ReadKey&) override { return Bytes(); }
-  Result<Bytes> get_file(const std::string&) override { return Bytes(); }
+  Result<Bytes> get_file(const std::string&, std::uint64_t) override { return Bytes(); }
 };
 
 TEST(ReaderTest, ByDefaultFilesAreReadAtOnce) {
@@ -19,7 +19,7 @@ TEST(ReaderTest, ByDefaultFilesAreReadAtOnce) {
   EXPECT_EQ((*current_reader().get({path, 1, 2}, {})).size(), 2U);
   EXPECT_EQ((*current_reader().get({path, 0, 4, true}, {})).size(), 4U);
   EXPECT_FALSE(current_reader().get({path, 0, 3, true}, {}).ok());
-  EXPECT_EQ((*current_reader().get_file(path)).size(), 4U);
+  EXPECT_EQ((*current_reader().get_file(path, 4)).size(), 4U);
 }
 
 TEST(ReaderTest, AnUnknownSizeIsWhateverThereIs) {

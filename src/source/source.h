@@ -61,7 +61,7 @@ std::shared_ptr<const Source> make_image_folder(std::shared_ptr<const FolderList
                                                 bool with_path);
 /// {image, label}, or {image} without labels.
 std::shared_ptr<const Source> make_from_paths(Io& io, const std::vector<std::string>& paths,
-                                              const std::vector<std::int32_t>& labels);
+                                              const std::vector<std::int64_t>& labels);
 /// Paths.
 std::shared_ptr<const Source> make_list_files(Io& io, const std::string& pattern,
                                               const ListOptions& options);

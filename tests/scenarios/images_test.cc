@@ -91,12 +91,13 @@ TEST(Scenario, a003_full_pipeline) {
           [&](Replica&, const Batch& share) {
             std::vector<double> sums{0, 0};
             const auto pixels = share.values<float>("image");
-            const auto labels = share.values<std::int32_t>("label");
+            const auto labels = share.values<std::int64_t>("label");
             for (std::size_t i = 0; i < share.rows(); ++i) {
               const auto* const first = pixels.data() + i * 64 * 64 * 3;
               const double mean =
                   std::accumulate(first, first + 64 * 64 * 3, 0.0) / (64 * 64 * 3) - 0.5;
-              const double error = 1 / (1 + std::exp(-(weight * mean + bias))) - labels[i];
+              const double error =
+                  1 / (1 + std::exp(-(weight * mean + bias))) - static_cast<double>(labels[i]);
               const Lock lock(mutex);
               means[share.sample_id()[i]].insert(mean);
               sums[0] += error * mean;

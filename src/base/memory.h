@@ -1,0 +1,11 @@
+#pragma once
+// How much memory this process may still take.
+
+#include <cstdint>
+
+namespace penstock {
+
+/// Bytes: the smaller of what the machine has available and what the cgroup allows.
+std::uint64_t memory_available();
+
+}  // namespace penstock

@@ -1,0 +1,59 @@
+#pragma once
+// Memory of large images, over all threads of the process: a few files that decode to gigabytes
+// must not be in work on every thread at once.
+
+#include <cstdint>
+#include <set>
+#include <utility>
+
+#include "base/mutex.h"
+
+namespace penstock {
+
+/// Thread-safe.
+class DecodeBudget {
+ public:
+  /// Images that take less are not counted: there are no more of them than threads.
+  static constexpr std::uint64_t kCountedBytes = std::uint64_t{16} << 20;
+
+  explicit DecodeBudget(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+  /// A quarter of the memory that was available when it was first asked for.
+  static DecodeBudget& process();
+
+  /// What one image takes, given back at its end. Used by one thread.
+  class Claim {
+   public:
+    Claim() = default;
+    ~Claim() { release(); }
+    Claim(Claim&& other) noexcept
+        : budget_(std::exchange(other.budget_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    Claim& operator=(Claim&&) = delete;
+
+    /// Adds `bytes`. The first time that makes the image a large one it waits until there is room;
+    /// an image alone always has room. After that it is never held up, since it would hold what
+    /// others wait for. False when its sample is not wanted any more.
+    bool add(DecodeBudget& budget, std::uint64_t bytes);
+
+   private:
+    void release();
+    DecodeBudget* budget_ = nullptr;  // set once it is counted
+    std::uint64_t bytes_ = 0;
+  };
+
+  [[nodiscard]] std::uint64_t used() const;
+  /// Images that wait for room.
+  [[nodiscard]] std::size_t waiting() const;
+
+ private:
+  bool enter(std::uint64_t bytes);
+  void change(std::uint64_t more, std::uint64_t less);
+
+  const std::uint64_t bytes_max_;
+  mutable Mutex mutex_;
+  Condition changed_;
+  std::uint64_t used_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  std::uint64_t next_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+  std::set<std::uint64_t> line_ PENSTOCK_GUARDED_BY(mutex_);  // those that wait, first come first
+};
+
+}  // namespace penstock
