@@ -62,10 +62,10 @@ test-train: train  ## the tests of the trainer: in one process, as processes, be
 build: setup
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet property_driver penstock_command
 
-test: announce-test lint compile consumer property processes train docs test-python test-torch test-train scenarios-smoke asan tsan check-limits  ## what CI runs; `make everything` runs the rest too
+test: announce-test lint compile consumer property processes train docs test-python test-torch test-train scenarios-smoke asan tsan check-limits check-hardening  ## what CI runs; `make everything` runs the rest too
 	@echo "make test: all passed"
 
-everything: test consumer-whole test-frameworks scenarios-off mutants wheel fuzz long check-hardening tidy  ## all tests there are: hours, 20 GB
+everything: test consumer-whole test-frameworks scenarios-off mutants wheel fuzz long tidy  ## all tests there are: hours, 20 GB
 	@echo "make everything: all passed"
 
 compile: build  ## programs that must not compile, and what the compiler must say
@@ -177,6 +177,10 @@ fuzz: setup  ## each parser for SECONDS=30
 check-limits: setup  ## limits in milliseconds and megabytes
 	@cmake --preset bench >/dev/null && cmake --build --preset bench -- --quiet limits
 	build/bench/bench/limits
+
+check-hardening: setup  ## stack protectors, fortified calls and RELRO, read from a release build
+	@cmake --preset bench >/dev/null && cmake --build --preset bench -- --quiet limits penstock_command
+	python3 tests/hardening_test.py build/bench/bin/penstock
 
 bench: setup  ## ratios to NumPy and to bare threads, medians of 7 interleaved rounds
 	@cmake --preset bench >/dev/null && cmake --build --preset bench -- --quiet
