@@ -100,9 +100,18 @@ class Dataset:
         return Dataset(self._native.select(predicate, known))
 
     def split(self, fraction: float, *, seed: int = 0) -> tuple[Dataset, Dataset]:
-        """Two parts that share no sample: about `fraction` of them, and the rest."""
+        """Two parts that share no sample: `round(fraction * N)` of them, and the rest.
+
+        The seed decides which samples; each part keeps the order of the dataset. `ConfigError`
+        where a part would be empty.
+        """
         first, rest = self._native.split(fraction, seed)
         return Dataset(first), Dataset(rest)
+
+    def resolve(self) -> Dataset:
+        """The same dataset once every `select` has run: its length is known. A loader does this
+        by itself; what was found is shared by all copies of the dataset."""
+        return Dataset(self._native.resolve())
 
     def flat_map(self, fn: Callable[..., Dataset], *, name: str = "",
                  spec: Spec = None) -> Dataset:
@@ -130,9 +139,9 @@ class Dataset:
         return Dataset(self._native.shuffle(number, seed == "random", reshuffle_each_epoch,
                                             window))
 
-    def repeat(self, count: int = -1) -> Dataset:
-        """-1: for ever."""
-        return Dataset(self._native.repeat(count))
+    def repeat(self, count: int | None = None) -> Dataset:
+        """`count` times; `None` or -1: without an end."""
+        return Dataset(self._native.repeat(-1 if count is None else count))
 
     def take(self, count: int) -> Dataset:
         """The first `count` elements; after `batch`, steps. -1: all."""
@@ -239,6 +248,9 @@ class Dataset:
     def __len__(self) -> int:
         count = self.cardinality()
         if count < 0:
+            if count != INFINITE and not self.streamed:
+                raise TypeError("the length of this dataset is not known yet: select() decides "
+                                "only when it runs; call resolve()")
             why = "is endless" if count == INFINITE else "shows its length only as it is pulled"
             raise TypeError(f"this dataset {why}: there is no len(); see cardinality()")
         return count

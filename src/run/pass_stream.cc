@@ -107,7 +107,11 @@ std::uint64_t PassRun::publish_waiting() {
     if (!flying->ready) {
       ByteBudget::process().take(step_bytes_, true);
       try {
-        fill(*flying, flying->step, mold_.layout);
+        // A batch size may be "all of it": then a step has the memory of its own rows.
+        const Cut cut = cut_of(flying->place, plan_->options.shares.total);
+        const std::size_t needed = std::max<std::size_t>(cut.size(0), cut.slots());
+        fill(*flying, flying->step,
+             needed <= mold_.layout->rows_max ? mold_.layout : layout_for(needed));
       } catch (...) {
         ByteBudget::process().give_back(step_bytes_);
         throw;
