@@ -24,15 +24,17 @@ class Chain;
 }
 
 /// How many elements a dataset has: samples, or steps once batched. Of a stream only running shows
-/// it.
+/// it, and of a select() only resolve().
 class Cardinality {
  public:
   static Cardinality of(std::uint64_t count) { return Cardinality(Kind::counted, count); }
   static Cardinality endless() { return Cardinality(Kind::endless, 0); }
   static Cardinality unknown() { return Cardinality(Kind::unknown, 0); }
+  /// Unknown until resolve() has run what a select() looks at.
+  static Cardinality undecided() { return Cardinality(Kind::undecided, 0); }
   [[nodiscard]] bool is_counted() const { return kind_ == Kind::counted; }
   [[nodiscard]] bool is_endless() const { return kind_ == Kind::endless; }
-  [[nodiscard]] bool is_unknown() const { return kind_ == Kind::unknown; }
+  [[nodiscard]] bool is_unknown() const { return !is_counted() && !is_endless(); }
   /// Throws ConfigError when endless or unknown.
   [[nodiscard]] std::uint64_t count() const;
   /// "12", "endless" or "unknown".
@@ -40,7 +42,7 @@ class Cardinality {
   bool operator==(const Cardinality&) const = default;
 
  private:
-  enum class Kind : std::uint8_t { counted, endless, unknown };
+  enum class Kind : std::uint8_t { counted, endless, unknown, undecided };
   Cardinality(Kind kind, std::uint64_t count) : kind_(kind), count_(count) {}
   Kind kind_;
   std::uint64_t count_;
@@ -286,8 +288,9 @@ class Dataset {
   [[nodiscard]] Dataset select(F predicate, const FilterOptions& options = {}) const {
     return select_op(predicate_op(std::move(predicate), options.name), options);
   }
-  /// Two parts that share no sample: about `fraction` of them, and the rest. Which part a sample is
-  /// in depends on its key and the seed alone. No data is read.
+  /// Two parts that share no sample: round(fraction * N) of them, and the rest, each in the
+  /// dataset's order. The seed decides which. No data is read. ConfigError where a part would be
+  /// empty, and after repeat().
   [[nodiscard]] std::pair<Dataset, Dataset> split(double fraction, std::uint64_t seed = 0) const;
 
   // One sample to a dataset: `fn(const Sample&)` or `fn(number)` returns one

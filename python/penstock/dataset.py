@@ -149,12 +149,21 @@ class Dataset(metaclass=_Words):
         return Dataset(self._native.select(predicate, known))
 
     def split(self, fraction: float, *, seed: int = 0) -> tuple[Dataset, Dataset]:
-        """Two parts that share no sample: about `fraction` of them, and the rest."""
+        """Two parts that share no sample: `round(fraction * N)` of them, and the rest.
+
+        The seed decides which samples; each part keeps the order of the dataset. `ConfigError`
+        where a part would be empty.
+        """
         first, rest = self._native.split(
             number_of("split", "fraction", fraction, least=0, most=1,
                       remedy="the part of the samples in the first dataset, from 0 to 1"),
             seed_of("split", seed))
         return Dataset(first), Dataset(rest)
+
+    def resolve(self) -> Dataset:
+        """The same dataset once every `select` has run: its length is known. A loader does this
+        by itself; what was found is shared by all copies of the dataset."""
+        return Dataset(self._native.resolve())
 
     def flat_map(self, fn: Callable[..., Dataset], *, name: str = "",
                  spec: Spec = None) -> Dataset:
@@ -310,6 +319,9 @@ class Dataset(metaclass=_Words):
     def __len__(self) -> int:
         count = self.cardinality()
         if count < 0:
+            if count != INFINITE and not self.streamed:
+                raise TypeError("the length of this dataset is not known yet: select() decides "
+                                "only when it runs; call resolve()")
             why = "is endless" if count == INFINITE else "shows its length only as it is pulled"
             raise TypeError(f"this dataset {why}: there is no len(); see cardinality()")
         return count

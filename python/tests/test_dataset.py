@@ -106,7 +106,30 @@ def test_filter_take_while_select_and_split():
     train, rest = ps.range(1000).split(0.8, seed=4)
     first, second = (rows_of(ps.Loader(part.batch(100))) for part in (train, rest))
     assert sorted(first + second) == list(range(1000))
-    assert 700 < len(first) < 900
+    assert len(first) == len(train) == 800 and len(second) == len(rest) == 200
+
+
+def test_split_is_exact_and_says_when_a_part_would_be_empty():
+    for size in (2, 10, 33):
+        first, second = ps.range(size).split(0.5)
+        assert (len(first), len(second)) == (round(size / 2 + 0.01), size - round(size / 2 + 0.01))
+        assert sorted(values(first) + values(second)) == list(range(size))
+    with pytest.raises(ps.ConfigError, match="the first part would be empty: 0.01 of 10 samples"):
+        ps.range(10).split(0.01)
+
+
+def test_the_length_after_select_is_known_once_it_is_resolved():
+    chosen = ps.range(20).select(lambda x: x % 7 == 0)
+    with pytest.raises(TypeError, match=r"select\(\) decides only when it runs; call resolve\(\)"):
+        len(chosen)
+    assert len(chosen.resolve()) == 3
+    first, second = chosen.split(0.34)
+    assert (len(first.resolve()), len(second.resolve())) == (1, 2)
+
+
+def test_repeat_none_is_endless():
+    assert ps.range(3).repeat(None).cardinality() == ps.INFINITE
+    assert values(ps.range(3).repeat(None).take(5)) == [0, 1, 2, 0, 1]
 
 
 def test_filter_with_mask_keeps_rows_and_marks_them():

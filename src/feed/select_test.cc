@@ -7,9 +7,9 @@
 #include <memory>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
-#include "base/mix.h"
 #include "penstock/penstock.h"
 
 namespace penstock {
@@ -131,7 +131,10 @@ TEST(SelectTest, OrdersAndSizesThatVaryAreRefused) {
     refused([&] { add(plain.repeat()); }, word + ": an endless dataset");
     refused([&] { add(plain.filter(kEven)); }, word + ": a stream");
     refused([&] { add(plain.batch(2)); }, word + ":");
-    EXPECT_NO_THROW(ids_of(add(plain.shuffle({.reshuffle_each_epoch = false}).repeat(2))));
+    EXPECT_NO_THROW(ids_of(add(plain.shuffle({.reshuffle_each_epoch = false}))));
+    if (!split) {
+      EXPECT_NO_THROW(ids_of(add(plain.repeat(2))));
+    }
   }
   refused([&] { (void)plain.split(1.5); }, "split: a fraction");
   refused([&] { (void)plain.split(-0.1); }, "split: a fraction");
@@ -230,37 +233,89 @@ TEST(SelectTest, AStateFitsTheSameSelectOnly) {
   EXPECT_THROW(other.restore(first.state()), StateError);
 }
 
-TEST(SplitTest, PartsAreDisjointAndComplete) {
-  for (const double fraction : {0.0, 0.1, 0.5, 0.9, 1.0}) {
-    const auto [part, rest] = Dataset::range(2000).split(fraction, 7);
-    const Numbers a = ids_of(part);
-    const Numbers b = ids_of(rest);
-    std::set<std::uint64_t> all(a.begin(), a.end());
-    all.insert(b.begin(), b.end());
-    EXPECT_EQ(a.size() + b.size(), 2000U);
-    EXPECT_EQ(all.size(), 2000U);
-    EXPECT_NEAR(static_cast<double>(a.size()), 2000 * fraction, 100);
-    EXPECT_TRUE(std::ranges::is_sorted(a));
-  }
+TEST(SplitTest, PartsAreExactDisjointAndComplete) {
+  for (const std::int64_t size : {2, 10, 101, 2000})
+    for (const double fraction : {0.1, 0.3, 0.5, 0.8, 0.9}) {
+      const auto wanted = static_cast<std::uint64_t>(fraction * static_cast<double>(size) + 0.5);
+      if (wanted == 0 || wanted == static_cast<std::uint64_t>(size)) continue;
+      const auto [part, rest] = Dataset::range(size).split(fraction, 7);
+      EXPECT_EQ(part.cardinality(), Cardinality::of(wanted)) << "before anything runs";
+      EXPECT_EQ(rest.cardinality(), Cardinality::of(static_cast<std::uint64_t>(size) - wanted));
+      const Numbers a = ids_of(part);
+      const Numbers b = ids_of(rest);
+      std::set<std::uint64_t> all(a.begin(), a.end());
+      all.insert(b.begin(), b.end());
+      EXPECT_EQ(a.size(), wanted);
+      EXPECT_EQ(b.size(), static_cast<std::uint64_t>(size) - wanted);
+      EXPECT_EQ(all.size(), static_cast<std::uint64_t>(size));
+      EXPECT_TRUE(std::ranges::is_sorted(a));
+      EXPECT_TRUE(std::ranges::is_sorted(b));
+    }
 }
 
-TEST(SplitTest, WhichPartDependsOnKeyAndSeedAlone) {
+TEST(SplitTest, TenSamplesAreSplitIntoEightAndTwo) {
+  const auto [part, rest] = Dataset::range(10).split(0.8);
+  EXPECT_EQ(ids_of(part).size(), 8U);
+  EXPECT_EQ(ids_of(rest).size(), 2U);
+}
+
+TEST(SplitTest, APartThatWouldBeEmptyIsAConfigErrorWithTheNumbers) {
+  const auto text = [](std::int64_t size, double fraction) -> std::string {
+    try {
+      (void)Dataset::range(size).split(fraction);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(text(10, 0.01), HasSubstr("the first part would be empty: 0.01 of 10 samples is 0"));
+  EXPECT_THAT(text(10, 0.01), HasSubstr("use a fraction of at least 0.05 and below 0.95"));
+  EXPECT_THAT(text(10, 1.0), HasSubstr("the second part would be empty"));
+  EXPECT_THAT(text(1, 0.5), HasSubstr("1 sample cannot fill two parts"));
+  EXPECT_EQ(text(10, 0.05), "accepted");
+}
+
+TEST(SplitTest, AfterASelectThePartsAreOfWhatItKept) {
+  const auto [part, rest] = Dataset::range(40).select(kEven).split(0.75, 3);
+  EXPECT_TRUE(part.cardinality().is_unknown());
+  EXPECT_EQ(part.resolve().cardinality(), Cardinality::of(15));
+  EXPECT_EQ(rest.resolve().cardinality(), Cardinality::of(5));
+  std::set<std::uint64_t> all;
+  for (const Dataset& each : {part, rest})
+    for (const std::uint64_t id : ids_of(each)) EXPECT_TRUE(all.insert(id).second) << id;
+  EXPECT_EQ(all.size(), 20U);
+  const auto none = Dataset::range(40).select([](std::int64_t x) { return x == 3; }).split(0.5);
+  EXPECT_THROW((void)none.first.resolve(), ConfigError);
+}
+
+TEST(SplitTest, TheSeedDecidesWhichSamples) {
   const Numbers part = ids_of(Dataset::range(500).split(0.3, 7).first);
-  Numbers expected;
-  for (std::uint64_t number = 0; number < 500; ++number)
-    if (static_cast<double>(combine(combine(mix(7), 0), number) >> 11) * 0x1.0p-53 < 0.3)
-      expected.push_back(number);
-  EXPECT_EQ(part, expected);
+  EXPECT_EQ(part, ids_of(Dataset::range(500).map(cast(Dtype::f32)).split(0.3, 7).first));
   EXPECT_NE(part, ids_of(Dataset::range(500).split(0.3, 8).first));
-  // More data, another order and other values leave each sample where it was.
-  Numbers of_more = ids_of(Dataset::range(900).split(0.3, 7).first);
-  std::erase_if(of_more, [](std::uint64_t id) { return id >= 500; });
-  EXPECT_EQ(of_more, part);
-  Numbers shuffled =
-      ids_of(Dataset::range(500).shuffle({.reshuffle_each_epoch = false}).split(0.3, 7).first);
-  std::ranges::sort(shuffled);
-  EXPECT_EQ(shuffled, part);
-  EXPECT_EQ(ids_of(Dataset::range(500).map(cast(Dtype::f32)).split(0.3, 7).first), part);
+}
+
+TEST(SplitTest, ASplitOfShuffledDataIsNoPrefixOfTheData) {
+  // Both with the same seed: they must not use the same permutation.
+  const Numbers part = ids_of(
+      Dataset::range(500).shuffle({.seed = 7, .reshuffle_each_epoch = false}).split(0.5, 7).first);
+  const auto low = std::ranges::count_if(part, [](std::uint64_t id) { return id < 250; });
+  EXPECT_EQ(part.size(), 250U);
+  EXPECT_GT(low, 90);
+  EXPECT_LT(low, 160);
+}
+
+TEST(SplitTest, AStateOfTheFormerSplitIsRefusedAndSaysWhy) {
+  Loader loader(Dataset::range(20).split(0.5).first.batch(2));
+  loader.next();
+  State state = loader.state();
+  state.order[1] = "split(0.5, seed=0), first part [9 of 20, #12345678]";
+  state.digests.order = "another";
+  try {
+    loader.restore(state);
+    FAIL();
+  } catch (const StateError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("chose other samples in split()"));
+  }
 }
 
 TEST(SplitTest, NoDataIsRead) {
@@ -273,12 +328,32 @@ TEST(SplitTest, NoDataIsRead) {
   EXPECT_EQ(*read.calls, static_cast<int>(size)) << "only what is delivered";
 }
 
-TEST(SplitTest, CopiesOfASampleStandOnOneSide) {
-  const auto [part, rest] = Dataset::range(100).repeat(3).split(0.5, 2);
-  const Numbers a = ids_of(part);
-  const Numbers b = ids_of(rest);
-  EXPECT_EQ(a.size() + b.size(), 300U);
-  for (const std::uint64_t id : a) EXPECT_FALSE(std::ranges::count(b, id) > 0) << id;
+TEST(SplitTest, CopiesOfASampleAreNotSplit) {
+  const auto refused = [](const Dataset& copies) {
+    try {
+      (void)copies.split(0.5, 2);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  const Dataset base = Dataset::range(100);
+  EXPECT_THAT(refused(base.repeat(3)), HasSubstr("after repeat(3) copies of a sample"));
+  EXPECT_THAT(refused(base.batch(30, {.tail = Tail::wrap}).unbatch()), HasSubstr("batch(30"));
+  EXPECT_EQ(refused(base.repeat(1)), "accepted");
+  EXPECT_EQ(refused(base.batch(25, {.tail = Tail::wrap}).unbatch()), "accepted");
+}
+
+TEST(SelectTest, BeforeItIsResolvedALengthSaysTheReason) {
+  const Dataset chosen = Dataset::range(9).select(kEven).map(cast(Dtype::f32)).batch(2);
+  try {
+    (void)chosen.cardinality().count();
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("select() decides only when it runs"));
+    EXPECT_THAT(error.what(), HasSubstr("resolve()"));
+  }
+  EXPECT_EQ(chosen.resolve().cardinality(), Cardinality::of(3));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace penstock {
 namespace {
 
 constexpr int kFormat = 1;
+constexpr std::uint64_t kCountMax = 1ULL << 62;
 constexpr std::size_t kTextMax = 512 * 1024;  // cursors may be escaped
 constexpr std::size_t kOrderCharsMax = 360;   // keeps a state under 1 KB
 
@@ -56,10 +57,30 @@ std::uint64_t number(const Json& fields, const char* name) {
   return whole_number<std::uint64_t>(fields[name]);
 }
 
+/// Numbers that are whole, not negative and no more than a number of the engine is.
+std::vector<std::uint64_t> numbers_in(const Json& list, const char* name) {
+  if (!list.is_array()) garbled(fmt::format("\"{}\" is no list", name));
+  std::vector<std::uint64_t> numbers;
+  for (const Json& entry : list) {
+    if (!entry.is_number_unsigned()) garbled(fmt::format("\"{}\" has a wrong number", name));
+    numbers.push_back(entry.get<std::uint64_t>());
+  }
+  return numbers;
+}
+
+/// A number of epochs, steps or samples.
+std::uint64_t count_in(const Json& fields, const char* name) {
+  const std::uint64_t count = number(fields, name);
+  if (count > kCountMax) garbled(fmt::format("\"{}\" is {}, which nothing reaches", name, count));
+  return count;
+}
+
 std::vector<State::Size> sizes_in(const Json& fields) {
   std::vector<State::Size> sizes;
-  for (const auto& entry : field<std::vector<std::vector<std::uint64_t>>>(fields, "sizes")) {
-    if (entry.size() != 3 || entry[2] == 0) garbled("\"sizes\" has a wrong entry");
+  for (const Json& list : field<Json>(fields, "sizes")) {
+    const std::vector<std::uint64_t> entry = numbers_in(list, "sizes");
+    if (entry.size() != 3 || entry[2] == 0 || std::ranges::max(entry) > kCountMax)
+      garbled("\"sizes\" has a wrong entry");
     const State::Size size{entry[0], entry[1], entry[2]};
     if (!sizes.empty() && (size.step <= sizes.back().step || size.position < sizes.back().position))
       garbled("\"sizes\" are not ascending");
@@ -103,7 +124,7 @@ std::string cursor_bytes(const std::string& hex) {
 
 State::Stream stream_in(const Json& fields) {
   State::Stream stream;
-  stream.numbers = field<std::vector<std::uint64_t>>(fields, "numbers");
+  stream.numbers = numbers_in(field<Json>(fields, "numbers"), "numbers");
   for (const std::string& text : field<std::vector<std::string>>(fields, "texts"))
     stream.texts.push_back(cursor_bytes(text));
   stream.next = field<std::string>(fields, "next");
@@ -161,18 +182,21 @@ State State::parse(const std::string& text) {
   fields.erase("check");
   if (check != check_of(fields)) garbled("its content does not fit its check sum");
   State state;
-  state.epoch = number(fields, "epoch");
-  state.step = number(fields, "step");
-  state.position = number(fields, "position");
-  state.counts_samples = field<std::string>(fields, "unit") == "samples";
+  state.epoch = count_in(fields, "epoch");
+  state.step = count_in(fields, "step");
+  state.position = count_in(fields, "position");
+  const auto unit = field<std::string>(fields, "unit");
+  if (unit != "samples" && unit != "steps") garbled(fmt::format("\"{}\" is no unit", unit));
+  state.counts_samples = unit == "samples";
   state.digests = {field<std::string>(fields, "order"), field<std::string>(fields, "values")};
   state.order = field<std::vector<std::string>>(fields, "parts");
   state.sizes = sizes_in(fields);
   if (fields.contains("seed")) state.drawn_seed = number(fields, "seed");
   if (fields.contains("stream")) state.stream = stream_in(fields["stream"]);
   if (fields.contains("epochs")) {
-    const auto epochs = field<std::vector<std::uint64_t>>(fields, "epochs");
-    if (epochs.size() != 2) garbled("\"epochs\" is not a pair");
+    const auto epochs = numbers_in(fields["epochs"], "epochs");
+    if (epochs.size() != 2 || std::ranges::max(epochs) > kCountMax)
+      garbled("\"epochs\" is not a pair of possible numbers");
     state.epochs = {epochs[0], epochs[1]};
   }
   return state;

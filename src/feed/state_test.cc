@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/digest.h"
+#include "base/json.h"
 #include "penstock/loader.h"
 
 namespace penstock {
@@ -124,6 +126,94 @@ TEST(StateTest, APositionBeyondTheDataIsRefused) {
   State state = some_state();
   state.position = 101;
   EXPECT_THAT(message_of([&] { loader.restore(state); }), HasSubstr("101"));
+}
+
+/// `state` after `change` was made to its text, with the check sum made right again.
+std::string changed(const State& state, const std::function<void(Json&)>& change) {
+  Json fields = *parse_json(state.to_json());
+  fields.erase("check");
+  change(fields);
+  Digest digest;
+  digest.add(fields.dump());
+  fields["check"] = digest.text();
+  return fields.dump();
+}
+
+TEST(StateTest, NumbersThatNothingReachesAreRefusedWhateverTheCheckSum) {
+  const State state = some_state();
+  EXPECT_EQ(State::parse(changed(state, [](Json&) {})), state);
+  const auto refused = [&](const std::function<void(Json&)>& change) {
+    return message_of([&] { (void)State::parse(changed(state, change)); });
+  };
+  const std::string garbled = "not a whole state";
+  EXPECT_THAT(refused([](Json& f) { f["step"] = UINT64_MAX; }), HasSubstr(garbled));
+  EXPECT_THAT(refused([](Json& f) { f["epoch"] = UINT64_MAX; }), HasSubstr(garbled));
+  EXPECT_THAT(refused([](Json& f) { f["epochs"] = {1e300, 0}; }), HasSubstr(garbled));
+  EXPECT_THAT(refused([](Json& f) { f["epochs"] = {1, -1}; }), HasSubstr(garbled));
+  EXPECT_THAT(refused([](Json& f) { f["sizes"] = {{0, 0, -1}}; }), HasSubstr(garbled));
+  EXPECT_THAT(refused([](Json& f) { f["sizes"] = {{0, 0, 2.5}}; }), HasSubstr(garbled));
+  EXPECT_THAT(refused([](Json& f) { f["unit"] = "rows"; }), HasSubstr(garbled));
+}
+
+TEST(StateTest, AStateIsHeldAgainstItself) {
+  Loader loader(numbers(), {.threads = 0});
+  const auto refused = [&](const std::function<void(Json&)>& change) {
+    return message_of([&] { loader.restore(State::parse(changed(some_state(), change))); });
+  };
+  EXPECT_EQ(refused([](Json&) {}), "no StateError");
+  EXPECT_THAT(refused([](Json& f) { f["position"] = 41; }), HasSubstr("position 41 at step 5"));
+  EXPECT_THAT(refused([](Json& f) { f["step"] = 2; }), HasSubstr("position 40 at step 2"));
+  EXPECT_THAT(refused([](Json& f) { f["step"] = 1ULL << 60; }), HasSubstr("does not fit"));
+  EXPECT_THAT(refused([](Json& f) { f["sizes"] = {{0, 0, 8}, {2, 17, 8}}; }),
+              HasSubstr("position 17 at step 2"));
+  Loader stream(Dataset::range(50).filter([](std::int64_t x) { return x > 3; }).batch(4),
+                {.threads = 0});
+  stream.next();
+  stream.next();
+  const State state = stream.state();
+  EXPECT_THAT(message_of([&] {
+                stream.restore(State::parse(changed(state, [](Json& f) { f["position"] = 1; })));
+              }),
+              HasSubstr("position 1 at step 2"));
+  EXPECT_THAT(message_of([&] {
+                stream.restore(
+                    State::parse(changed(state, [](Json& f) { f["step"] = f["position"] = 0; })));
+              }),
+              HasSubstr("an anchor without a step"));
+}
+
+TEST(StateTest, ItStaysUnderAKilobyteHoweverOftenTheBatchSizeChanges) {
+  const Dataset data = Dataset::range(100'000).shuffle({.seed = 7});
+  std::string text;
+  std::vector<std::uint64_t> ids;
+  for (int resume = 0; resume < 200; ++resume) {
+    Loader loader(data.batch(resume % 2 == 0 ? 8 : 12), {.threads = 0});
+    if (!text.empty()) loader.restore(State::parse(text));
+    const auto batch = loader.next();
+    ids.insert(ids.end(), batch->sample_id().begin(), batch->sample_id().end());
+    text = loader.state().to_json();
+    ASSERT_LE(text.size(), 1024U) << resume;
+  }
+  Loader whole(data.batch(2000), {.threads = 0});
+  const auto first = whole.next();
+  EXPECT_TRUE(std::ranges::equal(ids, first->sample_id())) << ids.size();
+  Loader last(data.batch(8), {.threads = 0});
+  last.restore(State::parse(text));
+  EXPECT_THROW((void)last.step(3), ConfigError) << "its batch size is not known any more";
+  EXPECT_NO_THROW((void)last.step(199));
+}
+
+TEST(StateTest, AStateThatWasRestoredAtAnotherBatchSizeCanBeSavedAtOnce) {
+  std::string text = some_state().to_json();
+  for (const std::int64_t batch : {5, 8, 9, 5, 7, 8, 11, 3, 4, 8}) {
+    Loader loader(Dataset::range(100).shuffle({.seed = 7}).batch(batch), {.threads = 0});
+    loader.restore(State::parse(text));
+    text = loader.state().to_json();
+    if (batch == 9) loader.next();
+    if (batch == 9) text = loader.state().to_json();
+  }
+  EXPECT_EQ(State::parse(text).position, 49U);
+  EXPECT_EQ(State::parse(text).step, 6U);
 }
 
 }  // namespace

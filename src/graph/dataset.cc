@@ -6,44 +6,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "graph/node.h"
+#include "graph/make_node.h"
 #include "penstock/image.h"
 #include "sample/rows.h"
 
 namespace penstock {
 namespace {
-
-Dataset make(Node node) {
-  return Dataset(std::make_shared<const Node>(std::move(node)));
-}
-
-[[noreturn]] void refuse_count(const std::string& word, std::uint64_t count, const char* what) {
-  throw ConfigError(fmt::format("{}: {} {} are above 2^62", word, count, what), {},
-                    "use repeat() for an endless dataset");
-}
-
-/// `make` for nodes that may have more elements, or samples in their steps, than can be numbered.
-Dataset make_counted(const std::string& word, Node node) {
-  constexpr std::uint64_t kCountMax = 1ULL << 62;
-  if (node.size.is_counted()) {
-    if (node.size.count() > kCountMax) refuse_count(word, node.size.count(), "elements");
-    const std::uint64_t rows = node.batched ? steps_of(node, std::nullopt, 0).steps.rows() : 0;
-    if (rows > kCountMax && rows != kUncounted) refuse_count(word, rows, "samples");
-  }
-  return make(std::move(node));
-}
-
-/// A node with one input that keeps what its elements look like.
-Node after(const Dataset& input, Verb verb) {
-  Node node;
-  node.verb = std::move(verb);
-  node.inputs = {input.node()};
-  node.spec = input.element_spec();
-  node.size = input.cardinality();
-  node.batched = input.batched();
-  node.stream = input.streamed();
-  return node;
-}
 
 std::optional<std::uint64_t> count_or_all(const char* word, std::int64_t count) {
   if (count < -1)
@@ -52,11 +20,6 @@ std::optional<std::uint64_t> count_or_all(const char* word, std::int64_t count) 
                                   std::string_view(word) == "repeat" ? "for ever" : "all"));
   if (count == -1) return std::nullopt;
   return static_cast<std::uint64_t>(count);
-}
-
-void refuse_if_batched(const Dataset& dataset, const char* word, const std::string& remedy) {
-  if (dataset.batched())
-    throw ConfigError(fmt::format("{}: these elements are batches already", word), {}, remedy);
 }
 
 }  // namespace
@@ -78,6 +41,9 @@ std::uint64_t Cardinality::count() const {
   if (is_endless())
     throw ConfigError("the dataset is endless and has no length", {},
                       "limit it with take(n), or count steps");
+  if (kind_ == Kind::undecided)
+    throw ConfigError("the length is not known yet: select() decides only when it runs", {},
+                      "call resolve(): the dataset it returns has a length");
   if (is_unknown())
     throw ConfigError("the dataset is a stream: its length shows only as it is pulled", {},
                       "go on until next() gives nothing, or limit it with take(n)");
@@ -153,7 +119,7 @@ Dataset add_map(const Dataset& input, std::shared_ptr<const Op> op, std::uint64_
                                   "result and take no Rng",
                                   op->describe()),
                       {}, "put it before that function, or declare .spec");
-  return make(std::move(node));
+  return make_node(std::move(node));
 }
 
 Dataset Dataset::map_column(ColumnFn fn, const MapOptions& options) const {
@@ -196,57 +162,7 @@ Dataset Dataset::from_generator_fn(GeneratorFn fn, const SourceOptions& options)
   node.size = Cardinality::unknown();
   node.stream = true;
   node.verb = GeneratorVerb{std::move(fn), options.name};
-  return make(std::move(node));
-}
-
-std::shared_ptr<const Op> Dataset::sample_predicate(SampleFn fn, const std::string& name) {
-  MapOptions options;
-  options.name = name;
-  options.spec = ElementSpec::single(Dtype::boolean);
-  return make_sample_op(std::move(fn), options);
-}
-
-std::shared_ptr<const Op> Dataset::column_predicate(ColumnFn fn, const std::string& name) {
-  if (fn.outputs != std::vector{Dtype::boolean})
-    throw ConfigError(fmt::format("a predicate returns bool, this one is {}", fn.signature()));
-  return make_column_op(std::move(fn), name);
-}
-
-namespace {
-
-/// Throws where `op` cannot judge the elements of `input`.
-void check_predicate(const Dataset& input, const Op& op, const char* word) {
-  if (input.batched())
-    throw ConfigError(fmt::format("{}: these elements are batches", word), {},
-                      fmt::format("put {} before batch", word));
-  const ElementSpec verdict = op.output(input.element_spec());
-  if (verdict.known && verdict != ElementSpec::single(Dtype::boolean))
-    throw ConfigError(fmt::format("{}: a typed predicate sees single values, the elements are {}",
-                                  word, input.element_spec().text()),
-                      {}, "take a const Sample& instead");
-}
-
-}  // namespace
-
-Dataset add_filter(const Dataset& input, FilterVerb verb) {
-  check_predicate(input, *verb.op, "filter");
-  if (verb.mask && input.streamed())
-    throw ConfigError("filter: a stream leaves out what does not pass; there is nothing to mask",
-                      {}, "drop mask");
-  Node node = after(input, verb);
-  if (!verb.mask) {
-    node.size = Cardinality::unknown();
-    node.stream = true;
-  }
-  return make(std::move(node));
-}
-
-Dataset add_take_while(const Dataset& input, TakeWhileVerb verb) {
-  check_predicate(input, *verb.op, "take_while");
-  Node node = after(input, std::move(verb));
-  node.size = Cardinality::unknown();
-  node.stream = true;
-  return make(std::move(node));
+  return make_node(std::move(node));
 }
 
 Dataset add_expand(const Dataset& input, ExpandVerb verb, const std::optional<ElementSpec>& spec) {
@@ -259,76 +175,9 @@ Dataset add_expand(const Dataset& input, ExpandVerb verb, const std::optional<El
     throw ConfigError(fmt::format("{}: block must be positive, got 0", verb.word));
   Node node = after(input, std::move(verb));
   node.spec = spec.value_or(ElementSpec::unknown());
-  node.size = Cardinality::unknown();
+  node.size = input.cardinality().is_endless() ? input.cardinality() : Cardinality::unknown();
   node.stream = true;
-  return make(std::move(node));
-}
-
-namespace {
-
-/// The first node below whose order differs from pass to pass, if any.
-const Node* reshuffles(const Node& node) {
-  const auto* shuffle = node.as<ShuffleVerb>();
-  if (shuffle && (shuffle->options.reshuffle_each_epoch || shuffle->options.seed.drawn))
-    return &node;
-  for (const NodePtr& input : node.inputs)
-    if (const Node* found = reshuffles(*input)) return found;
-  return nullptr;
-}
-
-}  // namespace
-
-Dataset add_select(const Dataset& input, SelectVerb verb) {
-  const char* const word = verb.op ? "select" : "split";
-  if (verb.op) check_predicate(input, *verb.op, word);
-  refuse_if_batched(input, word, fmt::format("put {} before batch", word));
-  if (input.streamed())
-    throw ConfigError(fmt::format("{}: a stream has no numbered samples to choose from", word), {},
-                      "use filter()");
-  if (input.cardinality().is_endless())
-    throw ConfigError(fmt::format("{}: an endless dataset has no end to look at", word), {},
-                      fmt::format("{} before repeat", word));
-  if (const Node* found = reshuffles(*input.node()))
-    throw ConfigError(fmt::format("{}: after {} other samples stand in each place each pass", word,
-                                  describe_node(*found)),
-                      {}, fmt::format("{} before shuffle", word));
-  if (!verb.cell) verb.cell = std::make_shared<SelectCell>();
-  Node node = after(input, verb);
-  node.size = verb.chosen ? Cardinality::of(verb.chosen->count()) : Cardinality::unknown();
-  return make(std::move(node));
-}
-
-Dataset Dataset::select_op(std::shared_ptr<const Op> op, const FilterOptions& options) const {
-  SelectVerb verb;
-  verb.op = std::move(op);
-  verb.seed = options.seed;
-  return add_select(*this, std::move(verb));
-}
-
-std::pair<Dataset, Dataset> Dataset::split(double fraction, std::uint64_t seed) const {
-  if (!(fraction >= 0 && fraction <= 1))
-    throw ConfigError(fmt::format("split: a fraction is 0 to 1, got {}", fraction));
-  SelectVerb first;
-  first.seed = seed;
-  first.fraction = fraction;
-  SelectVerb second = first;
-  second.rest = true;
-  return {add_select(*this, std::move(first)), add_select(*this, std::move(second))};
-}
-
-bool is_unresolved(const Node& root) {
-  const auto* select = root.as<SelectVerb>();
-  if (select != nullptr && !select->chosen) return true;
-  return std::ranges::any_of(root.inputs,
-                             [](const NodePtr& input) { return is_unresolved(*input); });
-}
-
-Dataset Dataset::filter_op(std::shared_ptr<const Op> op, const FilterOptions& options) const {
-  return add_filter(*this, {std::move(op), options.seed, options.mask});
-}
-
-Dataset Dataset::take_while_op(std::shared_ptr<const Op> op, const FilterOptions& options) const {
-  return add_take_while(*this, {std::move(op), options.seed});
+  return make_node(std::move(node));
 }
 
 Dataset Dataset::expand(std::function<Dataset(const Sample&)> fn, const InterleaveOptions& options,
@@ -344,21 +193,21 @@ Dataset Dataset::shuffle(const ShuffleOptions& options) const {
   if (batched() && (options.window || streamed()))
     throw ConfigError("shuffle: windows of steps, and steps of a stream, are not shuffled", {},
                       "shuffle({.window = n}) before batch");
-  if (options.window) return make(after(*this, ShuffleVerb{options}));
+  if (options.window) return make_node(after(*this, ShuffleVerb{options}));
   if (streamed())
     throw ConfigError("shuffle: a stream has no end before it is pulled, so there is no whole", {},
                       "shuffle({.window = n}), or shuffle before what makes it a stream");
   if (cardinality().is_endless())
     throw ConfigError("shuffle: an endless dataset cannot be shuffled as a whole", {},
                       "shuffle before repeat: each round then has its own order");
-  return make(after(*this, ShuffleVerb{options}));
+  return make_node(after(*this, ShuffleVerb{options}));
 }
 
 Dataset Dataset::repeat(std::int64_t count) const {
   const auto rounds = count_or_all("repeat", count);
   if (cardinality().is_endless()) return rounds == 0U ? take(0) : *this;
   Node node = after(*this, RepeatVerb{rounds});
-  if (cardinality().is_unknown()) return make(std::move(node));
+  if (cardinality().is_unknown()) return make_node(std::move(node));
   const std::uint64_t each = cardinality().count();
   std::uint64_t total = 0;
   if (!rounds) {
@@ -377,7 +226,7 @@ Dataset Dataset::take(std::int64_t count) const {
   if (wanted && !cardinality().is_unknown())
     node.size = Cardinality::of(
         cardinality().is_endless() ? *wanted : std::min(*wanted, cardinality().count()));
-  return make(std::move(node));
+  return make_node(std::move(node));
 }
 
 Dataset Dataset::skip(std::int64_t count) const {
@@ -389,7 +238,7 @@ Dataset Dataset::skip(std::int64_t count) const {
     const std::uint64_t all = cardinality().count();
     node.size = Cardinality::of(all - std::min(all, unwanted.value_or(all)));
   }
-  return make(std::move(node));
+  return make_node(std::move(node));
 }
 
 Dataset Dataset::shard(std::int64_t count, std::int64_t index) const {
@@ -403,55 +252,7 @@ Dataset Dataset::shard(std::int64_t count, std::int64_t index) const {
     const std::uint64_t all = cardinality().count();
     node.size = Cardinality::of(all > which ? (all - which - 1) / shards + 1 : 0);
   }
-  return make(std::move(node));
-}
-
-Dataset Dataset::concatenate(const Dataset& other) const {
-  if (batched() != other.batched())
-    throw ConfigError("concatenate: one side is batched, the other is not", {},
-                      "batch both, or batch the result");
-  const ElementSpec& left = element_spec();
-  const ElementSpec& right = other.element_spec();
-  if (left.known && right.known && left != right)
-    throw ConfigError(
-        fmt::format("concatenate: the elements are {} on one side and {} on the other", left.text(),
-                    right.text()));
-  Node node = after(*this, ConcatenateVerb{});
-  node.inputs.push_back(other.node());
-  if (!right.known) node.spec = right;
-  node.stream = streamed() || other.streamed();
-  if (cardinality().is_unknown() || other.cardinality().is_unknown()) {
-    node.size = Cardinality::unknown();
-  } else if (cardinality().is_endless() || other.cardinality().is_endless()) {
-    node.size = Cardinality::endless();
-  } else {
-    node.size = Cardinality::of(cardinality().count() + other.cardinality().count());
-  }
-  return make_counted("concatenate", std::move(node));
-}
-
-Dataset Dataset::zip(const std::vector<Dataset>& parts, const ZipOptions& options) {
-  if (parts.empty()) throw ConfigError("zip: there is nothing to zip");
-  Node node;
-  node.verb = ZipVerb{options.strict};
-  std::vector<ElementSpec> specs;
-  node.size = parts.front().cardinality();
-  for (const Dataset& part : parts) {
-    refuse_if_batched(part, "zip", "zip the samples, then batch");
-    node.stream = node.stream || part.streamed();
-    if (options.strict && part.cardinality() != parts.front().cardinality() &&
-        !part.cardinality().is_unknown() && !parts.front().cardinality().is_unknown())
-      throw ConfigError("zip: the parts have different lengths and strict was asked for");
-    specs.push_back(part.element_spec());
-    node.inputs.push_back(part.node());
-    if (!part.cardinality().is_counted()) continue;
-    if (!node.size.is_counted() || part.cardinality().count() < node.size.count())
-      node.size = part.cardinality();
-  }
-  node.spec = ElementSpec::tuple(specs);
-  for (const Dataset& part : parts)
-    if (part.cardinality().is_unknown()) node.size = Cardinality::unknown();
-  return make(std::move(node));
+  return make_node(std::move(node));
 }
 
 Dataset Dataset::enumerate() const {
@@ -459,7 +260,7 @@ Dataset Dataset::enumerate() const {
                     "enumerate() before batch numbers the samples; a batch knows its step()");
   Node node = after(*this, EnumerateVerb{});
   node.spec = ElementSpec::tuple({ElementSpec::single(Dtype::i64), element_spec()});
-  return make(std::move(node));
+  return make_node(std::move(node));
 }
 
 Dataset Dataset::batch(std::int64_t size, const BatchOptions& options) const {
@@ -522,7 +323,7 @@ Dataset Dataset::unbatch() const {
     node.spec = row_spec(element_spec());
     node.size = Cardinality::unknown();
     node.stream = true;
-    return make(std::move(node));
+    return make_node(std::move(node));
   }
   if (const Node* found = blocks_unbatch(*node_))
     throw ConfigError(fmt::format("unbatch: not after {}", describe_node(*found)), {},
@@ -533,9 +334,8 @@ Dataset Dataset::unbatch() const {
     node.stream = true;
     node.size = Cardinality::unknown();
   }
-  if (cardinality().is_counted())
-    node.size = Cardinality::of(steps_of(*node_, std::nullopt, 0).steps.rows());
-  return make(std::move(node));
+  if (cardinality().is_counted()) node.size = Cardinality::of(rows_of(*node_));
+  return make_node(std::move(node));
 }
 
 Dataset Dataset::cache(const CacheOptions& options) const {
@@ -557,16 +357,16 @@ Dataset Dataset::cache(const CacheOptions& options) const {
       throw ConfigError(fmt::format("cache: not after {} of batches", describe_node(*node)), {},
                         "put cache() before it");
   }
-  return make(
+  return make_node(
       after(*this, CacheVerb{options.bytes_max, std::make_shared<CacheStores>(options.bytes_max)}));
 }
 
 Dataset Dataset::prefetch(const PrefetchOptions& options) const {
-  return make(after(*this, PrefetchVerb{options}));
+  return make_node(after(*this, PrefetchVerb{options}));
 }
 
 Dataset Dataset::with_options(const Options& options) const {
-  return make(after(*this, OptionsVerb{options}));
+  return make_node(after(*this, OptionsVerb{options}));
 }
 
 Cardinality Dataset::cardinality() const {

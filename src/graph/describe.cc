@@ -1,5 +1,6 @@
 // Nodes in words, and the digests made of them.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/digest.h"
 #include "graph/node.h"
@@ -10,6 +11,12 @@ namespace {
 
 std::string number_or(const std::optional<std::uint64_t>& number, const char* otherwise) {
   return number ? fmt::format("{}", *number) : otherwise;
+}
+
+/// Earlier versions wrote ", first part [8 of 10, #...]" and chose other samples.
+std::string split_line(const SelectVerb& verb) {
+  return fmt::format("split({}, seed={}): {}", verb.fraction, verb.seed,
+                     verb.rest ? "the rest" : "first part");
 }
 
 std::string tail_text(const BatchVerb& batch) {
@@ -31,7 +38,9 @@ struct Wording {
   }
   Words operator()(const MapVerb& verb) const {
     std::string line = verb.op->describe();
-    if (verb.op->random()) line += fmt::format(", seed={}", verb.seed);
+    // The line of a catalogued op names its own seed.
+    if (verb.op->random() && line.find("seed=") == std::string::npos)
+      line += fmt::format(", seed={}", verb.seed);
     if (verb.whole) line += ", on whole batches";
     return {verb.op->word(), line};
   }
@@ -48,13 +57,12 @@ struct Wording {
     return {"take_while", predicate("take_while", *verb.op, verb.seed)};
   }
   Words operator()(const SelectVerb& verb) const {
-    std::string line = verb.op ? predicate("select", *verb.op, verb.seed)
-                               : fmt::format("split({}, seed={}), {} part", verb.fraction,
-                                             verb.seed, verb.rest ? "second" : "first");
+    if (!verb.op) return {"split", split_line(verb)};
+    std::string line = predicate("select", *verb.op, verb.seed);
     if (verb.chosen)
       line += fmt::format(" [{} of {}, #{}]", verb.chosen->count(), verb.chosen->size(),
                           verb.chosen->digest().substr(0, 8));
-    return {verb.op ? "select" : "split", line};
+    return {"select", line};
   }
   Words operator()(const ExpandVerb& verb) const {
     const std::string name = verb.name.empty() ? "" : fmt::format("\"{}\"", verb.name);
@@ -97,7 +105,15 @@ struct Wording {
     return {"prefetch",
             fmt::format("prefetch(steps={}, bytes={})", verb.options.steps, verb.options.bytes)};
   }
-  Words operator()(const OptionsVerb&) const { return {"with_options", "with_options()"}; }
+  Words operator()(const OptionsVerb& verb) const {
+    const Options& options = verb.options;
+    std::vector<std::string> given;
+    if (!options.name.empty()) given.push_back(fmt::format("name=\"{}\"", options.name));
+    if (options.threads) given.push_back(fmt::format("threads={}", *options.threads));
+    if (options.lookahead_bytes)
+      given.push_back(fmt::format("lookahead_bytes={}", *options.lookahead_bytes));
+    return {"with_options", fmt::format("with_options({})", fmt::join(given, ", "))};
+  }
 
   /// The op's own line says "map".
   static std::string predicate(const char* word, const Op& op, std::uint64_t seed) {
@@ -130,7 +146,11 @@ struct Counting {
 void collect_order(const Node& node, Counting counting, std::vector<std::string>& parts) {
   const auto [batch_counts, tail] = counting;
   const Counting below = node.as<UnbatchVerb>() ? Counting{true, std::nullopt} : counting;
-  for (const NodePtr& input : node.inputs) collect_order(*input, below, parts);
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    collect_order(*node.inputs[i], below, parts);
+    // One line for each side that was added: the same as when each was a node of its own.
+    if (i > 1 && node.as<ConcatenateVerb>()) parts.push_back(describe_node(node));
+  }
   if (!changes_order(node, batch_counts)) return;
   if (const auto* source = node.as<SourceVerb>()) {
     Digest identity;

@@ -63,7 +63,7 @@ TEST(DescribeTest, EveryNodeIsOneLineWithItsArguments) {
       {data.enumerate(), "enumerate()"},
       {data.cache(), "cache()"},
       {data.prefetch({.steps = 2, .bytes = 64}), "prefetch(steps=2, bytes=64)"},
-      {data.with_options({.name = "data"}), "with_options()"}};
+      {data.with_options({.name = "data"}), "with_options(name=\"data\")"}};
   for (const auto& [dataset, line] : expected) EXPECT_EQ(last_line(dataset), line);
 }
 

@@ -66,7 +66,8 @@ struct TakeWhileVerb {
   std::shared_ptr<const Op> op;
   std::uint64_t seed = 0;
 };
-/// Elements found once, when the dataset is resolved: by a predicate, or by their keys.
+/// Elements found once, when the dataset is resolved: by a predicate, or, of a split, by a
+/// permutation of their places.
 struct SelectVerb {
   std::shared_ptr<const Op> op;  // null: a split
   std::uint64_t seed = 0;
@@ -106,6 +107,7 @@ struct ShardVerb {
   std::uint64_t count = 1;
   std::uint64_t index = 0;
 };
+/// Two inputs or more.
 struct ConcatenateVerb {};
 struct ZipVerb {
   bool strict = false;
@@ -155,7 +157,10 @@ class Node {
   ElementSpec spec;
   Cardinality size = Cardinality::of(0);
   bool batched = false;
-  bool stream = false;  // elements are numbered as they are pulled
+  bool stream = false;          // elements are numbered as they are pulled
+  std::uint64_t depth = 1;      // levels of nodes, this one included
+  std::uint64_t nodes = 1;      // of the graph that ends here, by every way to them
+  std::uint64_t step_rows = 0;  // of a concatenate of batches: as Steps::rows counts
 
   [[nodiscard]] const Node& input() const { return *inputs.front(); }
   /// A batch node, or what has batches from its start.
@@ -197,6 +202,8 @@ struct StepsOf {
   std::vector<const Node*> leaves;
 };
 StepsOf steps_of(const Node& batched, std::optional<Tail> tail, std::uint64_t drawn_seed);
+/// Samples in the steps of a batched node, as Steps::rows counts.
+std::uint64_t rows_of(const Node& batched);
 
 /// What the order digest is made of, one line per node; G and the tail only where steps are
 /// counted. `tail` fills in where a batch names none.

@@ -1,5 +1,5 @@
 // tested in src/feed/select_test.cc
-#include "graph/node.h"
+#include "graph/make_node.h"
 
 namespace penstock {
 
@@ -26,14 +26,18 @@ Dataset reapply(const Node& node, const std::vector<Dataset>& inputs) {
   if (const auto* verb = node.as<ShardVerb>())
     return input.shard(static_cast<std::int64_t>(verb->count),
                        static_cast<std::int64_t>(verb->index));
-  if (node.as<ConcatenateVerb>()) return input.concatenate(inputs.at(1));
+  if (node.as<ConcatenateVerb>()) {
+    Dataset joined = input;
+    for (std::size_t i = 1; i < inputs.size(); ++i) joined = joined.concatenate(inputs[i]);
+    return joined;
+  }
   if (const auto* verb = node.as<ZipVerb>()) return Dataset::zip(inputs, {verb->strict});
   if (node.as<EnumerateVerb>()) return input.enumerate();
   // A cache keeps what it holds, hints are hints.
   Node same = node;
   same.inputs = {input.node()};
   same.size = input.cardinality();
-  return Dataset(std::make_shared<const Node>(std::move(same)));
+  return make_node(std::move(same));
 }
 
 }  // namespace penstock

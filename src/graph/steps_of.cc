@@ -36,8 +36,12 @@ Steps walk(const Node& node, std::optional<Tail> tail, std::uint64_t drawn_seed,
     return input.shuffled({seed.drawn ? drawn_seed : seed.value,
                            shuffle->options.reshuffle_each_epoch && !PENSTOCK_OFF("shuffle.anew")});
   }
-  if (node.as<ConcatenateVerb>())
-    return Steps::concatenated(input, walk(*node.inputs[1], tail, drawn_seed, leaves));
+  if (node.as<ConcatenateVerb>()) {
+    std::vector<Steps> parts{input};
+    for (std::size_t i = 1; i < node.inputs.size(); ++i)
+      parts.push_back(walk(*node.inputs[i], tail, drawn_seed, leaves));
+    return Steps::concatenated(std::move(parts));
+  }
   return input;
 }
 
@@ -54,6 +58,12 @@ StepsOf steps_of(const Node& batched, std::optional<Tail> tail, std::uint64_t dr
   std::vector<const Node*> leaves;
   Steps steps = walk(batched, tail, drawn_seed, leaves);
   return {std::move(steps), std::move(leaves)};
+}
+
+std::uint64_t rows_of(const Node& batched) {
+  // Parts are added one at a time, perhaps thousands of them; each is looked at once.
+  if (batched.as<ConcatenateVerb>()) return batched.step_rows;
+  return steps_of(batched, std::nullopt, 0).steps.rows();
 }
 
 }  // namespace penstock

@@ -20,6 +20,10 @@ Chosen::Chosen(std::uint64_t size, std::vector<std::uint64_t> words)
     total += static_cast<std::uint64_t>(std::popcount(words_[i]));
   }
   ranks_.push_back(total);
+  Digest digest;
+  digest.add(fmt::format("{}", size_));
+  digest.add({reinterpret_cast<const char*>(words_.data()), words_.size() * sizeof(std::uint64_t)});
+  digest_ = digest.text();
 }
 
 std::uint64_t Chosen::operator[](std::uint64_t rank) const {
@@ -37,13 +41,6 @@ std::uint64_t Chosen::operator[](std::uint64_t rank) const {
     for (; left > 0; --left) word &= word - 1;
     return i * 64 + static_cast<std::uint64_t>(std::countr_zero(word));
   }
-}
-
-std::string Chosen::digest() const {
-  Digest digest;
-  digest.add(fmt::format("{}", size_));
-  digest.add({reinterpret_cast<const char*>(words_.data()), words_.size() * sizeof(std::uint64_t)});
-  return digest.text();
 }
 
 }  // namespace penstock

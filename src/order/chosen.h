@@ -20,12 +20,13 @@ class Chosen {
   /// The element that was chosen as number `rank`, which must be below count().
   [[nodiscard]] std::uint64_t operator[](std::uint64_t rank) const;
   /// The same for the same choice.
-  [[nodiscard]] std::string digest() const;
+  [[nodiscard]] const std::string& digest() const { return digest_; }
 
  private:
   static constexpr std::uint64_t kBlockWords = 8;
   std::uint64_t size_;
   std::vector<std::uint64_t> words_;
+  std::string digest_;                // computed once: every state names it
   std::vector<std::uint64_t> ranks_;  // chosen before each block of words; the last is the total
 };
 

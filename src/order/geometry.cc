@@ -23,6 +23,14 @@ Geometry::Geometry(Steps steps, std::vector<Segment> earlier, Segment here)
   const bool goes_on = !segments_.empty() && segments_.back().batch == here.batch &&
                        segments_.back().tail == here.tail && position(here.step) == here.position;
   if (!goes_on) segments_.push_back(here);
+  if (segments_.size() > kSegmentsMax)
+    segments_.erase(segments_.begin(), segments_.end() - std::ptrdiff_t{kSegmentsMax});
+  total_ = count_steps();
+}
+
+Geometry::Geometry(Steps steps, std::vector<Segment> segments)
+    : steps_(std::move(steps)), single_(steps_.single()), segments_(std::move(segments)) {
+  PENSTOCK_CHECK(elastic() && !segments_.empty());
   total_ = count_steps();
 }
 

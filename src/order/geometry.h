@@ -25,9 +25,12 @@ class Geometry {
   /// A pass from its start.
   explicit Geometry(Steps steps);
   /// A pass of which earlier runs delivered the part before `here`, with the batch sizes of
-  /// `earlier` (ascending, the first at step 0). `elastic()` datasets only; what is left of the
-  /// pass has the tail of `steps`.
+  /// `earlier` (ascending). `elastic()` datasets only; what is left of the pass has the tail of
+  /// `steps`. Only the last kSegmentsMax segments are kept, so that a state stays small: steps
+  /// before `first_known()` cannot be asked for.
   Geometry(Steps steps, std::vector<Segment> earlier, Segment here);
+  /// A pass with these batch sizes, up to its end.
+  Geometry(Steps steps, std::vector<Segment> segments);
 
   [[nodiscard]] bool elastic() const { return single_.has_value(); }
   /// Number of steps of the pass, or kEndless.
@@ -38,6 +41,8 @@ class Geometry {
   /// Samples (or steps) of the pass, or kEndless.
   [[nodiscard]] std::uint64_t span() const;
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
+  static constexpr std::size_t kSegmentsMax = 8;
+  [[nodiscard]] std::uint64_t first_known() const { return segments_.front().step; }
   /// `elastic()` only: samples of the smallest step from the last segment on, as `Groups::fewest`
   /// counts.
   [[nodiscard]] std::uint64_t fewest() const;

@@ -73,6 +73,9 @@ struct Steps::Part {
   std::uint64_t rows = 0;
   std::uint64_t span = 0;
   bool in_order = true;
+  // Of a concatenate: steps and samples up to the end of each input.
+  std::vector<std::uint64_t> step_ends;
+  std::vector<std::uint64_t> row_ends;
 };
 
 Steps Steps::leaf(std::uint32_t leaf, Groups groups) {
@@ -141,15 +144,26 @@ Steps Steps::shuffled(StepShuffle shuffle) const {
   return Steps(std::move(part));
 }
 
-Steps Steps::concatenated(const Steps& left, const Steps& right) {
+Steps Steps::concatenated(std::vector<Steps> parts) {
+  PENSTOCK_CHECK(!parts.empty());
   auto part = std::make_shared<Part>();
   part->kind = Part::Kind::concatenate;
-  part->inputs = {left, right};
-  part->count = plus(left.count(), right.count());
-  part->rows = plus(left.rows(), right.rows());
-  part->span = plus(left.span(), right.span());
-  part->in_order = left.in_order() && right.in_order();
+  for (const Steps& input : parts) {
+    part->count = plus(part->count, input.count());
+    part->rows = plus(part->rows, input.rows());
+    part->span = plus(part->span, input.span());
+    part->in_order = part->in_order && input.in_order();
+    part->step_ends.push_back(part->count);
+    part->row_ends.push_back(part->rows);
+  }
+  part->inputs = std::move(parts);
   return Steps(std::move(part));
+}
+
+std::size_t Steps::part_at(const std::vector<std::uint64_t>& ends, std::uint64_t number) const {
+  const auto found = std::ranges::upper_bound(ends, number);
+  return std::min<std::size_t>(static_cast<std::size_t>(found - ends.begin()),
+                               part_->inputs.size() - 1);
 }
 
 std::uint64_t Steps::count() const {
@@ -180,7 +194,7 @@ Place Steps::step(Turn turn, std::uint64_t step) const {
       const std::uint64_t rounds = part.first == kEndless ? kEndlessRounds : part.first;
       const std::uint64_t each = part.inputs[0].count();
       const std::uint64_t round = each == kEndless ? 0 : step / each;
-      return part.inputs[0].step({turn.pass, turn.round * rounds + round, turn.lap},
+      return part.inputs[0].step({turn.pass, nested_round(turn.round, rounds, round), turn.lap},
                                  step - round * each);
     }
     case Part::Kind::slice:
@@ -193,8 +207,8 @@ Place Steps::step(Turn turn, std::uint64_t step) const {
       return part.inputs[0].step(turn, order(step));
     }
     case Part::Kind::concatenate: {
-      const std::uint64_t left = part.inputs[0].count();
-      return step < left ? part.inputs[0].step(turn, step) : part.inputs[1].step(turn, step - left);
+      const std::size_t at = part_at(part.step_ends, step);
+      return part.inputs[at].step(turn, at == 0 ? step : step - part.step_ends[at - 1]);
     }
   }
   throw InternalError("a kind of step node without an answer");
@@ -222,7 +236,7 @@ Place Steps::row(Turn turn, std::uint64_t row) const {
       const std::uint64_t rounds = part.first == kEndless ? kEndlessRounds : part.first;
       const std::uint64_t each = part.inputs[0].rows();
       const std::uint64_t round = each == kEndless ? 0 : row / each;
-      return part.inputs[0].row({turn.pass, turn.round * rounds + round, turn.lap},
+      return part.inputs[0].row({turn.pass, nested_round(turn.round, rounds, round), turn.lap},
                                 row - round * each);
     }
     case Part::Kind::slice: {
@@ -231,8 +245,8 @@ Place Steps::row(Turn turn, std::uint64_t row) const {
       return place;
     }
     case Part::Kind::concatenate: {
-      const std::uint64_t left = part.inputs[0].rows();
-      return row < left ? part.inputs[0].row(turn, row) : part.inputs[1].row(turn, row - left);
+      const std::size_t at = part_at(part.row_ends, row);
+      return part.inputs[at].row(turn, at == 0 ? row : row - part.row_ends[at - 1]);
     }
     default:
       throw InternalError("rows by number of steps that are not in order");
@@ -255,9 +269,9 @@ std::uint64_t Steps::rows_before(std::uint64_t step) const {
     case Part::Kind::slice:
       return part.inputs[0].rows_before(part.first + step) - part.inputs[0].rows_before(part.first);
     case Part::Kind::concatenate: {
-      const std::uint64_t left = part.inputs[0].count();
-      if (step <= left) return part.inputs[0].rows_before(step);
-      return part.inputs[0].rows() + part.inputs[1].rows_before(step - left);
+      const std::size_t at = part_at(part.step_ends, step);
+      if (at == 0) return part.inputs[0].rows_before(step);
+      return part.row_ends[at - 1] + part.inputs[at].rows_before(step - part.step_ends[at - 1]);
     }
     default:
       throw InternalError("rows before a step of steps that are not in order");
@@ -289,10 +303,12 @@ void Steps::for_each_leaf(std::uint64_t first, std::uint64_t last, Visit visit) 
     case Part::Kind::shuffle:  // which steps these are depends on the pass
       return part.inputs[0].for_each_leaf(0, kEndless, visit);
     case Part::Kind::concatenate: {
-      const std::uint64_t left = part.inputs[0].count();
-      part.inputs[0].for_each_leaf(first, std::min(last, left), visit);
-      if (last > left)
-        part.inputs[1].for_each_leaf(first - std::min(first, left), end(last - left), visit);
+      std::uint64_t before = 0;
+      for (std::size_t i = 0; i < part.inputs.size() && before < last; ++i) {
+        const std::uint64_t until = std::min(last, part.step_ends[i]);
+        part.inputs[i].for_each_leaf(first - std::min(first, before), end(until - before), visit);
+        before = part.step_ends[i];
+      }
       return;
     }
   }

@@ -1,6 +1,7 @@
 #pragma once
 // How samples form steps: a small tree over the batch nodes of a dataset, closed under repeat,
-// concatenate, take, skip, shard and shuffle of whole steps. Every question costs O(depth).
+// concatenate, take, skip, shard and shuffle of whole steps. Every question costs O(depth), and a
+// binary search among the parts of a concatenate.
 
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,16 @@ inline constexpr std::uint64_t kEndless = UINT64_MAX;
 inline constexpr std::uint64_t kUncounted = UINT64_MAX - 1;
 /// What one round of an endless repeat counts as when rounds of several repeats are combined.
 inline constexpr std::uint64_t kEndlessRounds = 1ULL << 32;
+
+/// The number of round `inner`, of `rounds`, inside round `outer`. Where it does not fit into 64
+/// bits, as below three endless repeats, it is a hash: then still every round has its own.
+constexpr std::uint64_t nested_round(std::uint64_t outer, std::uint64_t rounds,
+                                     std::uint64_t inner) {
+  std::uint64_t round = 0;
+  const bool overflows =
+      __builtin_mul_overflow(outer, rounds, &round) || __builtin_add_overflow(round, inner, &round);
+  return overflows ? combine(outer, inner) : round;
+}
 
 /// What happens where the groups do not come out even. `pad` and `strict` group as `keep` does: the
 /// cut adds empty slots for the one, the plan refuses what the other does not want.
@@ -101,7 +112,11 @@ class Steps {
   [[nodiscard]] Steps sliced(std::uint64_t first, std::uint64_t count) const;
   [[nodiscard]] Steps sharded(std::uint64_t count, std::uint64_t index) const;
   [[nodiscard]] Steps shuffled(StepShuffle shuffle) const;
-  static Steps concatenated(const Steps& left, const Steps& right);
+  static Steps concatenated(const Steps& left, const Steps& right) {
+    return concatenated(std::vector<Steps>{left, right});
+  }
+  /// At least one part; a step is found among them by binary search.
+  static Steps concatenated(std::vector<Steps> parts);
 
   /// Number of steps, or kEndless.
   [[nodiscard]] std::uint64_t count() const;
@@ -139,6 +154,8 @@ class Steps {
 
  private:
   struct Part;
+  [[nodiscard]] std::size_t part_at(const std::vector<std::uint64_t>& ends,
+                                    std::uint64_t number) const;
   /// Calls `visit(leaf, first, last)` for the steps of each batch node that may be among
   /// [first, last) of these, in some pass.
   template <typename Visit>

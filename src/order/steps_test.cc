@@ -88,7 +88,9 @@ Tree repeat(const Tree& input, std::uint64_t rounds) {
     std::vector<Place> places;
     const std::uint64_t own = rounds == kEndless ? kEndlessRounds : rounds;
     for (std::uint64_t round = 0; round < rounds && places.size() < limit; ++round) {
-      const auto more = each({turn.pass, turn.round * own + round}, limit - places.size());
+      const bool fits = turn.round == 0 || own <= (UINT64_MAX - round) / turn.round;
+      const std::uint64_t inner = fits ? turn.round * own + round : combine(turn.round, round);
+      const auto more = each({turn.pass, inner}, limit - places.size());
       if (more.empty()) break;
       places.insert(places.end(), more.begin(), more.end());
     }

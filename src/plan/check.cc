@@ -47,12 +47,14 @@ Promise promise_of(const Node& node, std::optional<Tail> tail, bool unbatched = 
   const auto* const batch = node.as<BatchVerb>();
   Promise promise = promise_of(node.input(), tail, batch == nullptr && unbatched);
   if (node.as<ConcatenateVerb>()) {
-    const Promise right = promise_of(*node.inputs[1], tail, unbatched);
-    const std::uint64_t first = promise.ids();
-    for (const Promise::Part& part : right.parts)
-      promise.parts.push_back({first + part.end, part.times});
-    promise.dropped += right.dropped;
-    promise.all = promise.all && right.all;
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+      const Promise right = promise_of(*node.inputs[i], tail, unbatched);
+      const std::uint64_t first = promise.ids();
+      for (const Promise::Part& part : right.parts)
+        promise.parts.push_back({first + part.end, part.times});
+      promise.dropped += right.dropped;
+      promise.all = promise.all && right.all;
+    }
   } else if (const auto* repeat = node.as<RepeatVerb>()) {
     promise.multiply(repeat->count.value_or(kEndless));
   } else if (batch != nullptr) {

@@ -289,7 +289,8 @@ class ExpandCursor final : public Cursor {
     slot.flow = std::move(flow);
     slot.index = index_ - 1;
     slot.element_id = element.identity.sample_id[0];
-    slot.cursor = slot.flow->open({turn_.pass, turn_.round * kEndlessRounds + slot.index});
+    slot.cursor =
+        slot.flow->open({turn_.pass, nested_round(turn_.round, kEndlessRounds, slot.index)});
     slot.before = std::move(before);
     slot.rows = std::make_unique<RowBuffer>(flow_.spec());
     slot.fits = flow_.spec().known && slot.flow->spec() == flow_.spec();

@@ -19,6 +19,10 @@ std::string size_text(std::uint64_t bytes) {
   return fmt::format("{} B", bytes);
 }
 
+std::string counted(std::uint64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 /// Rows of each share of a padded step; of a stream, which has no steps to look at yet, of any.
 std::uint64_t slots_of(const Plan& plan, std::uint64_t step) {
   const std::uint64_t shares = plan.shares().total;
@@ -27,12 +31,18 @@ std::uint64_t slots_of(const Plan& plan, std::uint64_t step) {
   return plan.tail_cost().pads ? Cut{0, shares, plan.batch_samples()}.slots() : 0;
 }
 
+/// "1 step", "3 steps", "endless steps"
+std::string sized(const Cardinality& size, const char* what) {
+  return size.is_counted() ? counted(size.count(), what) : fmt::format("{} {}s", size.text(), what);
+}
+
 void explain_cut(const Plan& plan, std::string& text) {
   if (has_sequence(plan.data()->program)) {
     text += fmt::format(
-        "  each batch of the Sequence, as large as it is, is cut over {} shares whose sizes differ "
-        "by at most one\n",
-        plan.shares().total);
+        "  each batch of the Sequence, as large as it is, is cut over {}\n",
+        plan.shares().total == 1
+            ? "1 share"
+            : fmt::format("{} shares whose sizes differ by at most one", plan.shares().total));
     if (plan.shares().count < plan.shares().total)
       text += "  every process asks for every batch and keeps its own shares\n";
     return;
@@ -45,7 +55,8 @@ void explain_cut(const Plan& plan, std::string& text) {
     for (const std::uint64_t size : sizes) rows += size;
     const std::size_t shown = std::min(sizes.size(), kShownMax);
     text += fmt::format(
-        "  {} {:>6} samples over {} shares: {}{}{}\n", which, rows, sizes.size(),
+        "  {} {:>6} {} over {}: {}{}{}\n", which, rows, rows == 1 ? "sample" : "samples",
+        counted(sizes.size(), "share"),
         fmt::join(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
         shown < sizes.size() ? fmt::format(", ... {}", sizes.back()) : "",
         slots > 0 ? fmt::format(", in {} rows each", slots) : "");
@@ -111,8 +122,8 @@ void explain_empty(const Plan& plan, std::string& text) {
 void explain_means(const Plan& plan, std::string& text) {
   const Wishes wishes = wishes_of(*plan.dataset().node());
   if (const auto bytes = plan.batch_bytes()) {
-    text +=
-        fmt::format("  one batch: {}, {} shares here\n", size_text(*bytes), plan.shares().count);
+    text += fmt::format("  one batch: {}, {} here\n", size_text(*bytes),
+                        counted(plan.shares().count, "share"));
   } else {
     text += "  one batch: unknown until the first sample is computed (declare spec= to know)\n";
   }
@@ -140,8 +151,9 @@ TailCost Plan::tail_cost() const {
 std::string Plan::explain() const {
   const PlanData& data = *data_;
   std::string text = fmt::format("plan\n{}", data.dataset.describe());
-  text += fmt::format("a pass: {} steps, {} samples, global batch {}\n", steps().text(),
-                      samples() ? samples()->text() : "uncounted", batch_samples());
+  text +=
+      fmt::format("a pass: {}, {}, global batch {}\n", sized(steps(), "step"),
+                  samples() ? sized(*samples(), "sample") : "uncounted samples", batch_samples());
   if (data.options.epochs) text += fmt::format("{}\n", epochs_text(data));
   if (!data.options.world.empty()) text += fmt::format("world: {}\n", data.options.world);
   if (data.program.stream)

@@ -87,7 +87,7 @@ TEST(ExplainTest, SharesServedElsewhereAreNamed) {
 
 TEST(ExplainTest, OneStepIsNotNamedTwiceAndNoneNotAtAll) {
   EXPECT_THAT(Plan(numbers(3).batch(8)).explain(),
-              AllOf(HasSubstr("1 steps, 3 samples"), Not(HasSubstr("last step"))));
+              AllOf(HasSubstr("1 step, 3 samples"), Not(HasSubstr("last step"))));
   EXPECT_THAT(Plan(numbers(0).batch(8)).explain(),
               AllOf(HasSubstr("0 steps, 0 samples"), Not(HasSubstr("first step"))));
 }
@@ -157,6 +157,28 @@ TEST(ExplainTest, StepsThatTheDatasetCountsTieAStateToTheBatchSize) {
 TEST(ExplainTest, WhatADropBelowAnUnbatchLeavesOutIsCounted) {
   const Plan plan(Dataset::range(10).batch(4, {.drop_remainder = true}).unbatch().batch(3));
   EXPECT_THAT(plan.explain(), testing::HasSubstr("drop: 2 samples"));
+}
+
+TEST(ExplainTest, OneOfAKindIsSingular) {
+  const std::string text = Plan(numbers(1).batch(4)).explain();
+  EXPECT_THAT(text, AllOf(HasSubstr("a pass: 1 step, 1 sample,"), HasSubstr("over 1 share:"),
+                          HasSubstr("1 share here"), Not(HasSubstr("1 shares"))));
+}
+
+TEST(ExplainTest, OptionsAndSeedsArePrintedOnce) {
+  const Dataset data = numbers(4).with_options({.name = "train", .threads = 1}).batch(2);
+  EXPECT_THAT(Plan(data).explain(), HasSubstr("with_options(name=\"train\", threads=1)"));
+}
+
+TEST(ExplainTest, ThatManyOpenDatasetsMakeALargeStateIsNoted) {
+  const auto open = [](std::uint64_t cycle) {
+    return Plan(numbers(10)
+                    .interleave([](std::int64_t) { return numbers(2); }, {.cycle = cycle})
+                    .batch(4))
+        .explain();
+  };
+  EXPECT_THAT(open(1024), HasSubstr("up to 1024 open datasets"));
+  EXPECT_THAT(open(16), Not(HasSubstr("open datasets")));
 }
 
 }  // namespace

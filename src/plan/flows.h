@@ -45,7 +45,7 @@ struct WindowOrder {
 };
 FlowPtr window_flow(FlowPtr input, WindowOrder order);
 FlowPtr repeat_flow(FlowPtr input, std::uint64_t rounds);
-FlowPtr concatenate_flow(FlowPtr left, FlowPtr right, const ElementSpec& spec);
+FlowPtr concatenate_flow(std::vector<FlowPtr> parts, const ElementSpec& spec);
 FlowPtr zip_flow(std::vector<FlowPtr> parts, const ElementSpec& spec, bool strict);
 
 // One element to many: expand_flows.cc
@@ -81,7 +81,7 @@ StepFlowPtr take_steps_flow(StepFlowPtr input, std::uint64_t count);
 StepFlowPtr skip_steps_flow(StepFlowPtr input, std::uint64_t count);
 StepFlowPtr shard_steps_flow(StepFlowPtr input, std::uint64_t count, std::uint64_t index);
 StepFlowPtr repeat_steps_flow(StepFlowPtr input, std::uint64_t rounds);
-StepFlowPtr concatenate_steps_flow(StepFlowPtr left, StepFlowPtr right);
+StepFlowPtr concatenate_steps_flow(std::vector<StepFlowPtr> parts);
 /// The rows of steps; `leaves[i]` makes the rows of batch node i from what was pulled.
 FlowPtr unbatch_flow(StepFlowPtr steps, std::vector<StagePtr> leaves, const ElementSpec& spec);
 

@@ -142,8 +142,8 @@ class RepeatCursor final : public Cursor {
       if (*got == wanted) break;
       input_.reset();
       ++round_;
-      // What gave nothing will give nothing; for ever would be long.
-      if (rows_ == 0 && flow_.rounds_ == kEndlessRounds) round_ = flow_.rounds_;
+      // A round without an element ends a repeat: 10^12 of them would be as long as for ever.
+      if (rows_ == 0) round_ = flow_.rounds_;
       rows_ = 0;
     }
     return made;
@@ -165,7 +165,7 @@ class RepeatCursor final : public Cursor {
 
  private:
   void open_round() {
-    input_ = flow_.input_->open({turn_.pass, turn_.round * flow_.rounds_ + round_});
+    input_ = flow_.input_->open({turn_.pass, nested_round(turn_.round, flow_.rounds_, round_)});
   }
 
   const RepeatFlow& flow_;
@@ -179,19 +179,17 @@ CursorPtr RepeatFlow::open(Turn turn) const {
   return std::make_unique<RepeatCursor>(*this, turn);
 }
 
-IdSpace joined(const IdSpace& left, const IdSpace& right) {
-  IdSpace ids = left;
-  ids.parts.insert(ids.parts.end(), right.parts.begin(), right.parts.end());
+IdSpace joined(const std::vector<FlowPtr>& flows) {
+  IdSpace ids;
+  for (const FlowPtr& flow : flows)
+    ids.parts.insert(ids.parts.end(), flow->ids().parts.begin(), flow->ids().parts.end());
   return ids;
 }
 
 class ConcatenateFlow final : public Flow {
  public:
-  ConcatenateFlow(FlowPtr left, FlowPtr right, const ElementSpec& spec)
-      : Flow(spec, joined(left->ids(), right->ids())) {
-    parts_.push_back(std::move(left));
-    parts_.push_back(std::move(right));
-  }
+  ConcatenateFlow(std::vector<FlowPtr> parts, const ElementSpec& spec)
+      : Flow(spec, joined(parts)), parts_(std::move(parts)) {}
   [[nodiscard]] CursorPtr open(Turn turn) const override;
 
  private:
@@ -370,8 +368,8 @@ FlowPtr window_flow(FlowPtr input, WindowOrder order) {
 FlowPtr repeat_flow(FlowPtr input, std::uint64_t rounds) {
   return std::make_unique<RepeatFlow>(std::move(input), rounds);
 }
-FlowPtr concatenate_flow(FlowPtr left, FlowPtr right, const ElementSpec& spec) {
-  return std::make_unique<ConcatenateFlow>(std::move(left), std::move(right), spec);
+FlowPtr concatenate_flow(std::vector<FlowPtr> parts, const ElementSpec& spec) {
+  return std::make_unique<ConcatenateFlow>(std::move(parts), spec);
 }
 FlowPtr zip_flow(std::vector<FlowPtr> parts, const ElementSpec& spec, bool strict) {
   return std::make_unique<ZipFlow>(std::move(parts), spec, strict);

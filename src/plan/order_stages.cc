@@ -308,16 +308,18 @@ struct Repeat {
   std::uint64_t rounds;
   Target operator()(const Ask& ask, std::uint64_t position) const {
     const std::uint64_t round = position / size;
-    return {
-        0, {ask.turn.pass, ask.turn.round * rounds + round, ask.turn.lap}, position - round * size};
+    return {0,
+            {ask.turn.pass, nested_round(ask.turn.round, rounds, round), ask.turn.lap},
+            position - round * size};
   }
 };
 
 struct Concatenate {
-  std::uint64_t left_size;
+  std::vector<std::uint64_t> ends;
   Target operator()(const Ask& ask, std::uint64_t position) const {
-    return position < left_size ? Target{0, ask.turn, position}
-                                : Target{1, ask.turn, position - left_size};
+    if (position < ends.front()) return {0, ask.turn, position};
+    const auto found = std::ranges::upper_bound(ends, position);
+    return {static_cast<std::size_t>(found - ends.begin()), ask.turn, position - *(found - 1)};
   }
 };
 
@@ -431,11 +433,9 @@ StagePtr repeat_stage(StagePtr input, std::uint64_t size, std::uint64_t rounds) 
   const ElementSpec spec = input->spec();
   return routed_stage(only(std::move(input)), Repeat{size, rounds}, spec);
 }
-StagePtr concatenate_stage(StagePtr left, std::uint64_t left_size, StagePtr right,
+StagePtr concatenate_stage(std::vector<StagePtr> parts, std::vector<std::uint64_t> ends,
                            const ElementSpec& spec) {
-  std::vector<StagePtr> inputs = only(std::move(left));
-  inputs.push_back(std::move(right));
-  return routed_stage(std::move(inputs), Concatenate{left_size}, spec);
+  return routed_stage(std::move(parts), Concatenate{std::move(ends)}, spec);
 }
 StagePtr zip_stage(std::vector<StagePtr> parts, const ElementSpec& spec) {
   return std::make_unique<ZipStage>(std::move(parts), false, spec);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -95,6 +96,15 @@ Numbers up_to(std::uint64_t count) {
   return numbers;
 }
 
+/// `left_size` elements of one, then those of another.
+StagePtr two_parts(StagePtr left, std::uint64_t left_size, StagePtr right,
+                   const ElementSpec& spec) {
+  std::vector<StagePtr> parts;
+  parts.push_back(std::move(left));
+  parts.push_back(std::move(right));
+  return concatenate_stage(std::move(parts), {left_size, kEndless}, spec);
+}
+
 TEST(StrideStageTest, PositionsAreMultipliedAndMoved) {
   EXPECT_EQ(first_field(*stride_stage(tagged(0), 0, 1), {}, {2, 0, 1}), (Numbers{2, 0, 1}));
   EXPECT_EQ(first_field(*stride_stage(tagged(0), 4, 1), {}, {2, 0, 1}), (Numbers{6, 4, 5}));
@@ -140,8 +150,8 @@ TEST(RepeatStageTest, RoundsOfNestedRepeatsAllDiffer) {
 TEST(ConcatenateStageTest, EachSideIsAskedForRunsOfItsOwnPositions) {
   std::vector<Asked> left;
   std::vector<Asked> right;
-  const StagePtr stage = concatenate_stage(tagged(100, &left), 3, tagged(200, &right),
-                                           ElementSpec::single(Dtype::u64));
+  const StagePtr stage =
+      two_parts(tagged(100, &left), 3, tagged(200, &right), ElementSpec::single(Dtype::u64));
   const Got got = ask(*stage, {.pass = 1, .round = 2}, {1, 2, 3, 4, 0});
   EXPECT_EQ(got.fields[0], (Numbers{101, 102, 200, 201, 100}));
   EXPECT_EQ(got.ids, got.fields[0]);
@@ -150,16 +160,14 @@ TEST(ConcatenateStageTest, EachSideIsAskedForRunsOfItsOwnPositions) {
 }
 
 TEST(ConcatenateStageTest, IdsAreFoundAmongTheSourcesOfBothSides) {
-  const StagePtr stage =
-      concatenate_stage(tagged(100), 3, tagged(200), ElementSpec::single(Dtype::u64));
+  const StagePtr stage = two_parts(tagged(100), 3, tagged(200), ElementSpec::single(Dtype::u64));
   EXPECT_EQ(stage->ids().key(101), (SampleKey{100, 1}));
   EXPECT_EQ(stage->ids().key(201), (SampleKey{200, 1}));
 }
 
 TEST(ConcatenateStageTest, AFailureEndsTheBlock) {
   Scratch scratch;
-  const StagePtr stage =
-      concatenate_stage(tagged(100), 20, tagged(200), ElementSpec::single(Dtype::u64));
+  const StagePtr stage = two_parts(tagged(100), 20, tagged(200), ElementSpec::single(Dtype::u64));
   const ScratchBlock block(stage->spec(), 3, scratch);
   const Numbers positions = {12, 13, 20};
   const auto done = stage->produce({{}, positions}, block.view(), scratch);
@@ -169,8 +177,7 @@ TEST(ConcatenateStageTest, AFailureEndsTheBlock) {
 
 TEST(ConcatenateStageTest, AFailureNamesTheRowOfTheBlockNotOfItsRun) {
   Scratch scratch;
-  const StagePtr stage =
-      concatenate_stage(tagged(100), 20, tagged(200), ElementSpec::single(Dtype::u64));
+  const StagePtr stage = two_parts(tagged(100), 20, tagged(200), ElementSpec::single(Dtype::u64));
   const ScratchBlock block(stage->spec(), 4, scratch);
   const Numbers positions = {11, 12, 20, 33};
   const auto done = stage->produce({{}, positions}, block.view(), scratch);
@@ -246,9 +253,9 @@ TEST(OrderStagesTest, RowsThatAreMixedGoTogether) {
   std::ranges::sort(rounds);
   EXPECT_EQ(rounds, up_to(20));
   asked.clear();
-  const StagePtr both = shuffle_stage(concatenate_stage(tagged(0, &asked), 10, tagged(100, &right),
-                                                        ElementSpec::single(Dtype::u64)),
-                                      20, {});
+  const StagePtr both = shuffle_stage(
+      two_parts(tagged(0, &asked), 10, tagged(100, &right), ElementSpec::single(Dtype::u64)), 20,
+      {});
   ask(*both, {}, up_to(20));
   EXPECT_EQ(asked.size() + right.size(), 2U);
 }
@@ -279,9 +286,8 @@ TEST(OrderStagesTest, OfMixedRowsTheFirstFailureIsTold) {
 // However a block is cut, the rows are the same.
 TEST(OrderStagesTest, ABlockIsTheSameAsItsRowsAskedOneByOne) {
   const auto make = [] {
-    StagePtr both =
-        concatenate_stage(shuffle_stage(tagged(100), 5, {.seed = 1}), 5,
-                          stride_stage(tagged(200), 1, 2), ElementSpec::single(Dtype::u64));
+    StagePtr both = two_parts(shuffle_stage(tagged(100), 5, {.seed = 1}), 5,
+                              stride_stage(tagged(200), 1, 2), ElementSpec::single(Dtype::u64));
     return shuffle_stage(repeat_stage(std::move(both), 9, 3), 27, {.seed = 2});
   };
   const StagePtr stage = make();
@@ -292,6 +298,36 @@ TEST(OrderStagesTest, ABlockIsTheSameAsItsRowsAskedOneByOne) {
     EXPECT_EQ(one.ids[0], whole.ids[position]);
     EXPECT_EQ(one.occurrences[0], whole.occurrences[position]);
   }
+}
+
+TEST(ConcatenateStageTest, EachPositionOfManyPartsIsFoundInItsPart) {
+  std::vector<StagePtr> parts;
+  std::vector<std::uint64_t> ends;
+  for (std::uint64_t part = 0; part < 40; ++part) {
+    parts.push_back(tagged(1000 * part));
+    ends.push_back((part == 0 ? 0 : ends.back()) + part % 3);  // every third one is empty
+  }
+  ends.back() = kEndless;
+  const StagePtr stage = concatenate_stage(std::move(parts), ends, ElementSpec::single(Dtype::u64));
+  for (std::uint64_t position = 0; position < 45; ++position) {
+    std::uint64_t part = 0;
+    while (ends[part] <= position) ++part;
+    const std::uint64_t first = part == 0 ? 0 : ends[part - 1];
+    EXPECT_EQ(first_field(*stage, {}, {position}).front(), 1000 * part + position - first)
+        << position;
+  }
+}
+
+TEST(RepeatStageTest, RoundsBelowManyRepeatsStayApart) {
+  // Three endless repeats above each other: 2^96 rounds.
+  std::set<std::uint64_t> rounds;
+  for (std::uint64_t a = 0; a < 4; ++a)
+    for (std::uint64_t b = 0; b < 4; ++b)
+      for (std::uint64_t c = 0; c < 4; ++c)
+        rounds.insert(nested_round(nested_round(a, kEndlessRounds, b), kEndlessRounds, c));
+  EXPECT_EQ(rounds.size(), 64U);
+  EXPECT_EQ(nested_round(3, 5, 2), 17U) << "where they fit they are counted through";
+  EXPECT_EQ(nested_round(kEndlessRounds - 1, kEndlessRounds, kEndlessRounds - 1), UINT64_MAX);
 }
 
 }  // namespace

@@ -122,6 +122,24 @@ std::uint64_t batch_samples_of(const PlanData& plan) {
   return largest;
 }
 
+std::uint64_t largest_step_of(const PlanData& plan) {
+  // Until a larger one comes: that a stream may be larger is no reason to take the memory for it.
+  constexpr std::uint64_t kStreamShare = 1 << 16;
+  std::uint64_t largest = 1;
+  const auto shape = steps_of(*plan.dataset.node(), plan.options.tail, plan.drawn_seed);
+  for (const Node* leaf : shape.leaves) {
+    const auto* batch = leaf->as<BatchVerb>();
+    if (batch == nullptr) continue;
+    const Groups groups = groups_of(*batch, leaf->input().size, plan.options.tail);
+    const bool filled = groups.tail == TailRule::pad || groups.tail == TailRule::wrap;
+    std::uint64_t samples = filled ? groups.batch : std::min(groups.batch, groups.count);
+    if (plan.program.stream && !filled)
+      samples = std::min(samples, kStreamShare * plan.options.shares.total);
+    largest = std::max(largest, samples);
+  }
+  return largest;
+}
+
 std::vector<std::uint64_t> Plan::cut(std::uint64_t step) const {
   if (has_sequence(data_->program))
     throw ConfigError("cut: how many rows a Sequence's batch has shows when it is asked for");
@@ -137,7 +155,7 @@ std::vector<std::uint64_t> Plan::cut(std::uint64_t step) const {
 
 std::optional<std::uint64_t> Plan::batch_bytes() const {
   if (!data_->program.spec.known || has_sequence(data_->program)) return std::nullopt;
-  const std::uint64_t rows = Cut{batch_samples(), shares().total}.size(0);
+  const std::uint64_t rows = Cut{largest_step_of(*data_), shares().total}.size(0);
   return BatchLayout(data_->program.spec, rows).bytes;
 }
 

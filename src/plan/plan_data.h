@@ -14,7 +14,7 @@ struct PlanData {
       : dataset(std::move(made_of)),
         options(asked),
         drawn_seed(seed),
-        program(compile(*dataset.node(), {asked.tail, seed})),
+        program(compile(*dataset.node(), {asked.tail, seed, asked.drawn_seed.has_value()})),
         geometry(program.steps) {}
 
   Dataset dataset;
@@ -26,6 +26,9 @@ struct PlanData {
 
 /// The largest global batch.
 std::uint64_t batch_samples_of(const PlanData& plan);
+/// Samples, or rows where they are padded, of the largest step: less than the batch size where
+/// there are fewer samples. Of a stream, up to which memory is taken in advance.
+std::uint64_t largest_step_of(const PlanData& plan);
 /// Throws ConfigError where a batch node with tail=strict has a short step, or shares of different
 /// sizes.
 void check_strict(const PlanData& plan);

@@ -21,17 +21,23 @@ std::uint64_t id_space(const Node& node) {
   if (node.as<GeneratorVerb>() || node.as<SequenceVerb>() || node.as<ExpandVerb>() ||
       node.as<RowsVerb>())
     return kStreamIds;
-  if (node.as<ConcatenateVerb>()) return id_space(*node.inputs[0]) + id_space(*node.inputs[1]);
-  return id_space(node.input());
+  if (!node.as<ConcatenateVerb>()) return id_space(node.input());
+  std::uint64_t ids = 0;
+  for (const NodePtr& input : node.inputs) ids += id_space(*input);
+  return ids;
 }
 
-/// Rounds of all repeats below, combined as Turn combines them.
+/// Rounds of all repeats below, combined as Turn combines them; as many as there are numbers where
+/// they are more.
 std::uint64_t rounds_below(const Node& node) {
   if (node.inputs.empty()) return 1;
-  const std::uint64_t below = rounds_below(node.input());
-  if (const auto* repeat = node.as<RepeatVerb>())
-    return below * repeat->count.value_or(kEndlessRounds);
-  if (node.as<ConcatenateVerb>()) return std::max(below, rounds_below(*node.inputs[1]));
+  std::uint64_t below = rounds_below(node.input());
+  if (const auto* repeat = node.as<RepeatVerb>()) {
+    const std::uint64_t rounds = repeat->count.value_or(kEndlessRounds);
+    if (__builtin_mul_overflow(below, rounds, &below)) return UINT64_MAX;
+  }
+  if (node.as<ConcatenateVerb>())
+    for (const NodePtr& input : node.inputs) below = std::max(below, rounds_below(*input));
   return below;
 }
 
@@ -171,9 +177,19 @@ StagePtr Compiler::samples(const Node& node, std::uint64_t first_id) {
   if (const auto* shard = node.as<ShardVerb>())
     return stride_stage(std::move(input), shard->index, shard->count);
   if (node.as<ConcatenateVerb>()) {
-    const std::uint64_t left = input_size.is_endless() ? kEndless : input_size.count();
-    StagePtr right = samples(*node.inputs[1], first_id + id_space(*node.inputs[0]));
-    return concatenate_stage(std::move(input), left, std::move(right), node.spec);
+    std::vector<StagePtr> parts;
+    std::vector<std::uint64_t> ends;
+    parts.push_back(std::move(input));
+    std::uint64_t end = 0;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Node& part = *node.inputs[i];
+      if (i > 0) parts.push_back(samples(part, first_id));
+      first_id += id_space(part);
+      const bool endless = end == kEndless || part.size.is_endless();
+      end = endless ? kEndless : end + part.size.count();
+      ends.push_back(end);
+    }
+    return concatenate_stage(std::move(parts), std::move(ends), node.spec);
   }
   if (node.as<EnumerateVerb>()) return enumerate_stage(std::move(input), node.spec);
   if (const auto* cache = node.as<CacheVerb>())
@@ -202,8 +218,10 @@ std::vector<Chain> Compiler::steps(const Node& node, std::uint64_t first_id) {
         cache_stage(std::move(chains.front().samples), store_of(node, *cache, first_id),
                     rounds_below(node.input()));
   } else if (node.as<ConcatenateVerb>()) {
-    for (Chain& chain : steps(*node.inputs[1], first_id + id_space(*node.inputs[0])))
-      chains.push_back(std::move(chain));
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+      first_id += id_space(*node.inputs[i - 1]);
+      for (Chain& chain : steps(*node.inputs[i], first_id)) chains.push_back(std::move(chain));
+    }
   }
   return chains;
 }
@@ -246,20 +264,32 @@ StagePtr Compiler::predicate(const Flow& input, const std::shared_ptr<const Op>&
 
 FlowPtr Compiler::expand(const Node& node, const ExpandVerb& verb, std::uint64_t first_id) {
   FlowPtr input = flow(node.input(), first_id);
+  constexpr std::uint64_t kManyCursors = 256;
+  if (verb.cycle > kManyCursors)
+    notes_.push_back(
+        fmt::format("{}: a state says where each of up to {} open datasets is, and holds 64 KB at "
+                    "most; a smaller cycle makes it smaller",
+                    describe_node(node), verb.cycle));
   Expansion expansion;
   expansion.cycle = verb.cycle;
   expansion.block = verb.block;
   expansion.title = fmt::format("{}#{}", describe_node(node), ops_++);
-  expansion.open = [fn = verb.fn, word = verb.word, spec = node.spec,
-                    seed = options_.drawn_seed](const Sample& element) {
-    const Dataset inner = fn(element);
+  expansion.open = [fn = verb.fn, word = verb.word, spec = node.spec, seed = options_.drawn_seed,
+                    draws = options_.draws](const Sample& element) {
+    const Dataset inner = fn(element).resolve();
     if (inner.batched())
       throw ConfigError(fmt::format("{}: the function returned batches", word), {},
                         "return samples, and batch what comes out");
     if (spec.known && inner.element_spec().known && inner.element_spec() != spec)
       throw ConfigError(fmt::format("{}: the function returned elements {}, declared was {}", word,
                                     inner.element_spec().text(), spec.text()));
-    return compile_flow(*inner.node(), {std::nullopt, seed});
+    if (!draws && wants_drawn_seed(*inner.node()))
+      throw ConfigError(
+          fmt::format("{}: a shuffle in what the function returned wants a random seed; seeds are "
+                      "drawn when a loader is made, for the shuffles that are there then",
+                      word),
+          {}, "give it a number, drawn outside of the function");
+    return compile_flow(*inner.node(), {std::nullopt, seed, draws});
   };
   return expand_flow(std::move(input), std::move(expansion), node.spec, {sources_++, first_id});
 }
@@ -313,8 +343,13 @@ FlowPtr Compiler::flow(const Node& node, std::uint64_t first_id) {
   }
   if (node.as<EnumerateVerb>()) return enumerate_flow(std::move(input), node.spec);
   if (node.as<ConcatenateVerb>()) {
-    FlowPtr right = flow(*node.inputs[1], first_id + id_space(*node.inputs[0]));
-    return concatenate_flow(std::move(input), std::move(right), node.spec);
+    std::vector<FlowPtr> parts;
+    parts.push_back(std::move(input));
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+      first_id += id_space(*node.inputs[i - 1]);
+      parts.push_back(flow(*node.inputs[i], first_id));
+    }
+    return concatenate_flow(std::move(parts), node.spec);
   }
   return moved(node, std::move(input));
 }
@@ -413,9 +448,13 @@ StepFlowPtr Compiler::step_flow(const Node& node, std::uint64_t first_id, std::o
   if (const auto* repeat = node.as<RepeatVerb>())
     return repeat_steps_flow(std::move(input), repeat->count.value_or(kEndlessRounds));
   if (node.as<ConcatenateVerb>()) {
-    StepFlowPtr right =
-        step_flow(*node.inputs[1], first_id + id_space(*node.inputs[0]), tail, chains);
-    return concatenate_steps_flow(std::move(input), std::move(right));
+    std::vector<StepFlowPtr> parts;
+    parts.push_back(std::move(input));
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+      first_id += id_space(*node.inputs[i - 1]);
+      parts.push_back(step_flow(*node.inputs[i], first_id, tail, chains));
+    }
+    return concatenate_steps_flow(std::move(parts));
   }
   PENSTOCK_CHECK(node.as<PrefetchVerb>() || node.as<OptionsVerb>());
   return input;
@@ -453,7 +492,9 @@ bool wants_drawn_seed(const Node& root) {
 }
 
 Program compile(const Node& root, const CompileOptions& options) {
-  Compiler compiler(options);
+  CompileOptions with_seed = options;
+  with_seed.draws = options.draws || wants_drawn_seed(root);
+  Compiler compiler(with_seed);
   if (root.stream) {
     std::vector<Chain> chains;
     StepFlowPtr stream = compiler.step_flow(root, 0, options.tail, chains);

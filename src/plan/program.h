@@ -45,6 +45,7 @@ struct Program {
 struct CompileOptions {
   std::optional<Tail> tail;
   std::uint64_t drawn_seed = 0;
+  bool draws = false;  // the seed was drawn, or given: datasets of elements may use it
 };
 
 /// `root` must be batched.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/digest.h"
@@ -93,15 +94,25 @@ struct Arguments {
   }
 };
 
-/// Adds `node` and what is below it to a flat list, inputs first, and returns its index.
-std::size_t list_node(const Node& node, Json& nodes) {
-  Json inputs = Json::array();
-  for (const NodePtr& input : node.inputs) inputs.push_back(list_node(*input, nodes));
-  nodes.push_back({{"word", verb_word(node)},
-                   {"args", std::visit(Arguments{}, node.verb)},
-                   {"inputs", inputs}});
-  return nodes.size() - 1;
-}
+/// The nodes of a graph as a flat list, inputs first; one that is used twice is there once.
+class NodeList {
+ public:
+  Json nodes = Json::array();
+
+  /// Adds `node` and what is below it, and returns its index.
+  std::size_t add(const Node& node) {
+    if (const auto found = indices_.find(&node); found != indices_.end()) return found->second;
+    Json inputs = Json::array();
+    for (const NodePtr& input : node.inputs) inputs.push_back(add(*input));
+    nodes.push_back({{"word", verb_word(node)},
+                     {"args", std::visit(Arguments{}, node.verb)},
+                     {"inputs", inputs}});
+    return indices_[&node] = nodes.size() - 1;
+  }
+
+ private:
+  std::map<const Node*, std::size_t> indices_;
+};
 
 std::string check_of(const Json& fields) {
   Digest digest;
@@ -114,8 +125,10 @@ struct Having {
   std::map<std::string, const Node*> sources;
   std::map<std::string, std::shared_ptr<const Op>> functions;
   std::map<std::string, const Node*> expansions;
+  std::set<const Node*> seen = {};
 
   void collect(const Node& node) {
+    if (!seen.insert(&node).second) return;
     for (const NodePtr& input : node.inputs) collect(*input);
     if (const auto* source = node.as<SourceVerb>(); source && !source->source->name().empty())
       sources[source->source->name()] = &node;
@@ -172,7 +185,11 @@ class Builder {
                             const std::vector<Dataset>& inputs) const {
     if (inputs.empty()) return source(word, args);
     if (word == "zip") return Dataset::zip(inputs, {args.at("strict").get<bool>()});
-    if (word == "concatenate") return inputs[0].concatenate(inputs.at(1));
+    if (word == "concatenate") {
+      Dataset joined = inputs[0].concatenate(inputs.at(1));
+      for (std::size_t i = 2; i < inputs.size(); ++i) joined = joined.concatenate(inputs[i]);
+      return joined;
+    }
     return verb(inputs[0], word, args);
   }
 
@@ -282,11 +299,11 @@ class Builder {
 
 std::string Plan::serialise() const {
   const PlanOptions& options = data_->options;
-  Json nodes = Json::array();
-  list_node(*data_->dataset.node(), nodes);
+  NodeList list;
+  list.add(*data_->dataset.node());
   Json fields{{"penstock", "plan"},
               {"format", kFormat},
-              {"nodes", nodes},
+              {"nodes", std::move(list.nodes)},
               {"shares", {options.shares.total, options.shares.first, options.shares.count}},
               {"seed", data_->drawn_seed},
               {"order", digests().order}};

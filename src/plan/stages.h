@@ -44,7 +44,9 @@ StagePtr window_stage(StagePtr input, std::uint64_t size, std::uint64_t window, 
 StagePtr select_stage(StagePtr input, std::shared_ptr<const Chosen> chosen);
 /// Rounds of `size` elements each; `rounds` as in Turn (kEndlessRounds for ever).
 StagePtr repeat_stage(StagePtr input, std::uint64_t size, std::uint64_t rounds);
-StagePtr concatenate_stage(StagePtr left, std::uint64_t left_size, StagePtr right,
+/// Part i has the positions up to ends[i], which is kEndless where it, or one before it, is
+/// endless.
+StagePtr concatenate_stage(std::vector<StagePtr> parts, std::vector<std::uint64_t> ends,
                            const ElementSpec& spec);
 StagePtr zip_stage(std::vector<StagePtr> parts, const ElementSpec& spec);
 StagePtr enumerate_stage(StagePtr input, const ElementSpec& spec);

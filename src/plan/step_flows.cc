@@ -213,8 +213,8 @@ class ChainCursor final : public StepCursor {
       }
       input_.reset();
       ++part_;
-      // A round that gave nothing will give nothing.
-      if (!any_ && flow_.rounds_ == kEndlessRounds) part_ = end_;
+      // A round without a step ends a repeat.
+      if (!any_ && flow_.parts_.size() == 1) part_ = end_;
       any_ = false;
     }
     return false;
@@ -234,7 +234,8 @@ class ChainCursor final : public StepCursor {
  private:
   void open_part() {
     const std::uint64_t parts = flow_.parts_.size();
-    const std::uint64_t round = parts == 1 ? turn_.round * flow_.rounds_ + part_ : turn_.round;
+    const std::uint64_t round =
+        parts == 1 ? nested_round(turn_.round, flow_.rounds_, part_) : turn_.round;
     input_ = flow_.parts_[part_ % parts]->open({turn_.pass, round});
   }
 
@@ -364,10 +365,7 @@ StepFlowPtr repeat_steps_flow(StepFlowPtr input, std::uint64_t rounds) {
   parts.push_back(std::move(input));
   return std::make_unique<ChainFlow>(std::move(parts), rounds);
 }
-StepFlowPtr concatenate_steps_flow(StepFlowPtr left, StepFlowPtr right) {
-  std::vector<StepFlowPtr> parts;
-  parts.push_back(std::move(left));
-  parts.push_back(std::move(right));
+StepFlowPtr concatenate_steps_flow(std::vector<StepFlowPtr> parts) {
   return std::make_unique<ChainFlow>(std::move(parts), 1);
 }
 FlowPtr unbatch_flow(StepFlowPtr steps, std::vector<StagePtr> leaves, const ElementSpec& spec) {

@@ -79,7 +79,10 @@ void check_strict(const PlanData& plan) {
     if (groups.batch % shares != 0)
       refuse({groups, shares},
              groups.batch < shares
-                 ? fmt::format("{} shares are left without samples", shares - groups.batch)
+                 ? fmt::format("{} left without samples",
+                               shares - groups.batch == 1
+                                   ? "1 share is"
+                                   : fmt::format("{} shares are", shares - groups.batch))
                  : "the shares of a step differ in size");
   }
 }

@@ -43,7 +43,7 @@ TEST(StrictTest, AShortStepIsRefusedWithTheNumbersAndWhatHelps) {
 TEST(StrictTest, SharesOfDifferentSizesAreRefused) {
   EXPECT_THAT(refusal(strict(96, 16), 3),
               AllOf(HasSubstr("differ in size"), HasSubstr("batch(12)"), HasSubstr("batch(24)")));
-  EXPECT_THAT(refusal(strict(96, 2), 3), HasSubstr("1 shares are left without samples"));
+  EXPECT_THAT(refusal(strict(96, 2), 3), HasSubstr("1 share is left without samples"));
 }
 
 TEST(StrictTest, DropIsNoRemedyWhereNothingWouldBeLeft) {

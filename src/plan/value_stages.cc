@@ -1,6 +1,7 @@
 // Stages that make or change values: sources, maps, caches.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -256,9 +257,20 @@ class CacheStage final : public Stage {
     const Scratch::Frame frame(scratch);
     // A row of its own first: the store keeps occurrences even where nobody here asks for them.
     const ScratchBlock kept(spec(), out.rows, scratch);
-    const auto missing = store_->get(ask.positions, kept.view());
-    if (!missing.empty())
-      if (auto done = fill(ask.positions, missing, kept.view(), out, scratch); !done) return done;
+    auto missing = store_->get(ask.positions, kept.view());
+    while (!missing.empty()) {
+      {
+        const RowStore::Claim claim(*store_, ask.positions, missing);
+        if (!claim.rows().empty())
+          if (auto done = fill(ask.positions, claim.rows(), kept.view(), out, scratch); !done)
+            return done;
+        missing = claim.others();
+      }
+      // Another thread computes them, for another round perhaps; where it fails we try ourselves.
+      for (const std::uint32_t row : missing)
+        if (!store_->wait_for(ask.positions[row], trace::still_wanted)) return cancelled(row);
+      missing = store_->get(ask.positions, missing, kept.view());
+    }
     return hand_out(kept.view(), ask.turn, out);
   }
 
@@ -276,7 +288,10 @@ class CacheStage final : public Stage {
     std::fill_n(identity.failed, count, kRowGood);
     if (out.identity.failures != nullptr) identity.failures = &failures;
     const ScratchBlock made(spec(), count, scratch, identity);
-    if (auto done = input_->produce(first_turn, made.view(), scratch); !done) return done;
+    if (auto done = input_->produce(first_turn, made.view(), scratch); !done) {
+      done.failure().row = missing[std::min(done.failure().row, count - 1)];
+      return done;
+    }
     for (std::size_t i = 0; i < count; ++i) {
       copy_rows(made.view(), i, kept, missing[i], 1);
       if (identity.failed[i] != kRowGood) {
@@ -309,7 +324,8 @@ class CacheStage final : public Stage {
     }
     if (out.identity.occurrence != nullptr)
       for (std::size_t row = 0; row < out.rows; ++row)
-        out.identity.occurrence[row] = turn.occurrence() * rounds_ + kept.identity.occurrence[row];
+        out.identity.occurrence[row] =
+            nested_round(turn.occurrence(), rounds_, kept.identity.occurrence[row]);
     return {};
   }
 

@@ -275,5 +275,22 @@ TEST(CacheStageTest, ARowThatFailedIsTriedAgain) {
   EXPECT_EQ(ask(*stage, {}, {4}).values, (std::vector<std::int64_t>{4}));
 }
 
+TEST(CacheStageTest, AFailureBesideRowsThatAreInIsCountedAmongAllRows) {
+  const auto fails_at_nine = [](std::int64_t x) {
+    if (x == 9) throw std::runtime_error("nine");
+    return x;
+  };
+  const auto op = make_column_op(detail::make_column_fn(fails_at_nine), "");
+  const StagePtr stage = cache_stage(map_stage(numbers(), op, kNumber, {.title = "map#0"}),
+                                     std::make_shared<RowStore>(UINT64_MAX), 1);
+  ask(*stage, {}, {4, 5});
+  Scratch scratch;
+  const Numbers positions{4, 5, 6, 9, 7};
+  const ScratchBlock block(kNumber, positions.size(), scratch);
+  auto done = stage->produce({{}, positions}, block.view(), scratch);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.failure().row, 3U);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -1,7 +1,9 @@
 // The part of a pass that pulls a stream.
 // tested in src/feed/stream_test.cc
+#include <algorithm>
 #include <utility>
 
+#include "order/cut.h"
 #include "run/compute.h"
 #include "run/flying.h"
 
@@ -100,7 +102,11 @@ std::uint64_t PassRun::publish_waiting() {
   for (auto& flying : waiting_) {
     if (!flying->ready) {
       flying->bytes.take(ByteBudget::process(), step_bytes_, true);
-      fill(*flying, flying->step, mold_.layout);
+      // A batch size may be "all of it": then a step has the memory of its own rows.
+      const Cut cut = cut_of(flying->place, plan_->options.shares.total);
+      const std::size_t needed = std::max<std::size_t>(cut.size(0), cut.slots());
+      fill(*flying, flying->step,
+           needed <= mold_.layout->rows_max ? mold_.layout : layout_for(needed));
       begin_flight(*flying);
       rows += flying->rows_here;
     }

@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/mix.h"
 #include "base/mutex.h"
 #include "base/pool.h"
 #include "base/report.h"
 #include "base/thread_stack.h"
 #include "graph/node.h"
+#include "order/split.h"
 #include "plan/program.h"
 #include "plan/stages.h"
 #include "sample/rows.h"
@@ -162,27 +162,6 @@ class Search final : public Work {
   std::exception_ptr broken_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
-/// Part of a split, from the keys alone.
-std::vector<std::uint64_t> by_key(const Stage& samples, std::uint64_t size,
-                                  const SelectVerb& split) {
-  Scratch scratch;
-  std::vector<std::uint64_t> words((size + 63) / 64, 0);
-  std::vector<std::uint64_t> positions(kAtOnce);
-  std::vector<std::uint64_t> ids(kAtOnce);
-  for (std::uint64_t first = 0; first < size; first += kAtOnce) {
-    const std::uint64_t rows = std::min(kAtOnce, size - first);
-    for (std::uint64_t i = 0; i < rows; ++i) positions[i] = first + i;
-    samples.identify({{0, 0}, {positions.data(), rows}}, ids.data(), scratch);
-    for (std::uint64_t i = 0; i < rows; ++i) {
-      const SampleKey key = samples.ids().key(ids[i]);
-      const std::uint64_t draw = combine(combine(mix(split.seed), key.source), key.number);
-      const bool first_part = static_cast<double>(draw >> 11) * 0x1.0p-53 < split.fraction;
-      if (first_part != split.rest) words[(first + i) / 64] |= 1ULL << ((first + i) % 64);
-    }
-  }
-  return words;
-}
-
 /// A select looks at its input as at a dataset of its own, wherever it is used.
 std::uint64_t random_ops(const Node& node) {
   std::uint64_t count = 0;
@@ -196,8 +175,8 @@ std::uint64_t random_ops(const Node& node) {
 std::shared_ptr<const Chosen> find(const Dataset& input, const SelectVerb& verb,
                                    const std::function<void()>& while_waiting) {
   const std::uint64_t size = input.cardinality().count();
+  if (!verb.op) return choose_part(size, {verb.fraction, verb.seed, verb.rest});
   StagePtr samples = compile_samples(*input.node(), {});
-  if (!verb.op) return std::make_shared<Chosen>(size, by_key(*samples, size, verb));
   const std::string title = fmt::format("select{}", verb.op->describe().substr(3));
   const auto search = std::make_shared<Search>(
       map_stage(std::move(samples), verb.op, ElementSpec::single(Dtype::boolean),

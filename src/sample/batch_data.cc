@@ -48,9 +48,6 @@ BatchData::BatchData(std::shared_ptr<const BatchLayout> layout, Slab slab)
   view_.spec = &layout_->spec;
   view_.columns = columns_;
   view_.identity.sample_id = reinterpret_cast<std::uint64_t*>(at(layout_->sample_id_offset));
-  // Every row is a sample and weighs 1, in every use that is not padded.
-  std::fill_n(valid(), layout_->rows_max, std::uint8_t{1});
-  std::fill_n(weight(), layout_->rows_max, 1.0F);
 }
 
 std::uint8_t* BatchData::valid() const {
@@ -79,12 +76,12 @@ void BatchData::drop_varying() {
 }
 
 void BatchData::weigh() {
+  // In every use: a consumer may have written into them.
   masked_ = 0;
-  if (facts_.slots == 0 && !uneven_) return;
   uneven_ = facts_.slots > 0;
   const auto each = static_cast<float>(facts_.weight().value());
-  std::fill_n(valid(), layout_->rows_max, std::uint8_t{1});
-  std::fill_n(weight(), layout_->rows_max, each);
+  std::fill_n(valid(), facts_.all_rows(), std::uint8_t{1});
+  std::fill_n(weight(), facts_.all_rows(), each);
   for (std::size_t row = facts_.rows; row < facts_.slots; ++row) valid()[row] = 0;
 }
 

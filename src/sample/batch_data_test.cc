@@ -343,5 +343,21 @@ TEST(BatchRingTest, ABatchOutlivesTheHandleOfItsRing) {
   EXPECT_THAT(std::vector<std::uint64_t>(values, values + 4), Each(7));
 }
 
+TEST(BatchRingTest, WhatAConsumerWroteIsNotInALaterBatch) {
+  const auto ring = ring_of(1 << 20);
+  const auto layout = layout_of(8);
+  ShareFacts facts;
+  facts.rows = facts.step_rows = 6;
+  for (int round = 0; round < 3; ++round) {
+    const auto data = ring->acquire(layout, facts);
+    auto* const valid = reinterpret_cast<std::uint8_t*>(data->at(layout->valid_offset));
+    auto* const weight = reinterpret_cast<float*>(data->at(layout->weight_offset));
+    EXPECT_THAT(std::vector<int>(valid, valid + 6), Each(1)) << round;
+    EXPECT_THAT(std::vector<float>(weight, weight + 6), Each(1.0F)) << round;
+    std::fill_n(valid, 6, std::uint8_t{0});
+    std::fill_n(weight, 6, 0.25F);
+  }
+}
+
 }  // namespace
 }  // namespace penstock

@@ -20,6 +20,34 @@ class RowStore {
 
   /// Copies the rows that are in to `out` (row i is number numbers[i]) and returns the others' i.
   std::vector<std::uint32_t> get(std::span<const std::uint64_t> numbers, const BlockView& out);
+  /// The same for rows `some` of `out` only.
+  std::vector<std::uint32_t> get(std::span<const std::uint64_t> numbers,
+                                 std::span<const std::uint32_t> some, const BlockView& out);
+
+  /// Rows that the calling thread computes, so that no other one does at the same time.
+  class Claim {
+   public:
+    /// Of the rows `missing`, takes those that no other thread computes; when the store is full
+    /// all of them, since nobody could take over what another one has computed.
+    Claim(RowStore& store, std::span<const std::uint64_t> numbers,
+          std::span<const std::uint32_t> missing);
+    ~Claim();
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+    [[nodiscard]] std::span<const std::uint32_t> rows() const { return rows_; }
+    /// Those of `missing` that other threads compute.
+    [[nodiscard]] const std::vector<std::uint32_t>& others() const { return others_; }
+
+   private:
+    RowStore& store_;
+    std::span<const std::uint64_t> numbers_;
+    std::vector<std::uint32_t> rows_;
+    std::vector<std::uint32_t> others_;
+  };
+  /// Waits until no other thread computes row `number`. False when `wanted()` says that nobody
+  /// needs it any more. Call it without a claim: then no two threads wait for each other. A thread
+  /// that has not come back after 30 s (it may be stuck for good) loses its claim.
+  bool wait_for(std::uint64_t number, bool (*wanted)());
   [[nodiscard]] bool has(std::uint64_t number);
   /// Keeps the rows of `block` unless they are in already or the limit is reached.
   void put(std::span<const std::uint64_t> numbers, const BlockView& block);
@@ -35,6 +63,8 @@ class RowStore {
   };
   struct Shard {
     Mutex mutex;
+    Condition computed;
+    std::unordered_map<std::uint64_t, const void*> claims PENSTOCK_GUARDED_BY(mutex);
     std::unordered_map<std::uint64_t, std::unique_ptr<Chunk, ChunkFree>> chunks
         PENSTOCK_GUARDED_BY(mutex);
   };
@@ -42,6 +72,7 @@ class RowStore {
 
   const std::uint64_t bytes_max_;
   std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<bool> full_{false};  // a row was refused
   std::array<Shard, kShards> shards_;
 };
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -168,6 +169,69 @@ TEST(RowStoreTest, NoNumbersAreNoRows) {
   store.put({}, block.view());
   EXPECT_THAT(store.get({}, block.view()), IsEmpty());
   EXPECT_EQ(store.bytes(), 0U);
+}
+
+bool always() {
+  return true;
+}
+bool never() {
+  return false;
+}
+
+TEST(RowStoreTest, ARowThatAnotherThreadComputesIsAwaited) {
+  RowStore store(UINT64_MAX);
+  const Numbers numbers{5, 6};
+  const std::vector<std::uint32_t> missing{0, 1};
+  std::atomic<bool> found{false};
+  std::atomic<bool> waiting{false};
+  std::optional<Thread> other;
+  {
+    const RowStore::Claim claim(store, numbers, missing);
+    EXPECT_THAT(claim.rows(), ElementsAre(0, 1));
+    other.emplace("other", [&] {
+      const RowStore::Claim late(store, numbers, missing);
+      EXPECT_THAT(late.rows(), IsEmpty());
+      EXPECT_THAT(late.others(), ElementsAre(0, 1));
+      EXPECT_FALSE(store.wait_for(5, never)) << "nobody wants it";
+      waiting = true;
+      EXPECT_TRUE(store.wait_for(5, always) && store.wait_for(6, always));
+      const NumberBlock out(NumberBlock::dense_spec(), {0, 0});
+      found = store.get(numbers, missing, out.view()).empty();
+    });
+    while (!waiting) yield_thread();
+    const NumberBlock block(NumberBlock::dense_spec(), numbers);
+    store.put(numbers, block.view());
+  }
+  other->join();
+  EXPECT_TRUE(found);
+}
+
+TEST(RowStoreTest, AClaimThatEndsWithoutARowLeavesItToTheNext) {
+  RowStore store(UINT64_MAX);
+  const Numbers numbers{5};
+  const std::vector<std::uint32_t> missing{0};
+  {
+    const RowStore::Claim failed(store, numbers, missing);
+  }
+  EXPECT_TRUE(store.wait_for(5, always));
+  const RowStore::Claim next(store, numbers, missing);
+  EXPECT_THAT(next.rows(), ElementsAre(0));
+  const RowStore::Claim inner(store, numbers, missing);
+  EXPECT_THAT(inner.rows(), ElementsAre(0)) << "a thread never waits for itself";
+}
+
+TEST(RowStoreTest, NobodyWaitsForRowsOfAFullStore) {
+  RowStore store(0);
+  const Numbers numbers{5};
+  const std::vector<std::uint32_t> missing{0};
+  const NumberBlock block(NumberBlock::dense_spec(), numbers);
+  store.put(numbers, block.view());
+  const RowStore::Claim claim(store, numbers, missing);
+  Thread other("other", [&] {
+    const RowStore::Claim late(store, numbers, missing);
+    EXPECT_THAT(late.rows(), ElementsAre(0));
+  });
+  other.join();
 }
 
 }  // namespace

@@ -17,14 +17,22 @@ class Scratch {
     return reinterpret_cast<T*>(allocate(count * sizeof(T)));
   }
 
+  /// Memory that it holds now. Between outermost frames that is one chunk of kIdleBytesMax at most,
+  /// besides what was allocated outside of frames: records of growing size do not add up.
+  [[nodiscard]] std::size_t bytes() const;
+  static constexpr std::size_t kIdleBytesMax = std::size_t{64} << 20;
+
   /// Gives back, at its end, all that was allocated since its start.
   class Frame {
    public:
     explicit Frame(Scratch& scratch)
-        : scratch_(scratch), chunk_(scratch.chunk_), used_(scratch.used_) {}
+        : scratch_(scratch), chunk_(scratch.chunk_), used_(scratch.used_) {
+      ++scratch_.frames_;
+    }
     ~Frame() {
       scratch_.chunk_ = chunk_;
       scratch_.used_ = used_;
+      if (--scratch_.frames_ == 0) scratch_.trim();
     }
     Frame(const Frame&) = delete;
     Frame& operator=(const Frame&) = delete;
@@ -36,6 +44,9 @@ class Scratch {
   };
 
  private:
+  /// Keeps the largest of the chunks that nobody uses, unless that is too large as well.
+  void trim();
+
   struct Free {
     void operator()(std::byte* data) const;
   };
@@ -46,6 +57,7 @@ class Scratch {
   std::vector<Chunk> chunks_;
   std::size_t chunk_ = 0;  // the one in use
   std::size_t used_ = 0;   // of it
+  std::size_t frames_ = 0;
 };
 
 }  // namespace penstock

@@ -66,5 +66,47 @@ TEST(ScratchTest, WhatIsOutsideAFrameSurvivesWhateverHappensInside) {
   for (const Piece& piece : outer) EXPECT_TRUE(intact(piece));
 }
 
+TEST(ScratchTest, RecordsOfAscendingSizeDoNotAddUp) {
+  Scratch scratch;
+  std::size_t largest = 0;
+  for (std::size_t bytes = 1000; bytes < 40'000'000; bytes += bytes / 8) {
+    const Scratch::Frame frame(scratch);
+    const Scratch::Frame inner(scratch);
+    scratch.allocate(bytes);
+    largest = std::max(largest, bytes);
+    EXPECT_LE(scratch.bytes(), 3 * bytes + 1'000'000) << "while it is used";
+  }
+  EXPECT_LE(scratch.bytes(), 2 * largest);
+}
+
+TEST(ScratchTest, WhatIsTooLargeToWaitIsGivenBackWhenTheOutermostFrameEnds) {
+  Scratch scratch;
+  const Piece outside = take(scratch, 100, 1);
+  for (int round = 0; round < 2; ++round) {
+    const Scratch::Frame frame(scratch);
+    {
+      const Scratch::Frame inner(scratch);
+      scratch.allocate(Scratch::kIdleBytesMax + 1);
+    }
+    EXPECT_GT(scratch.bytes(), Scratch::kIdleBytesMax) << "a frame is open";
+  }
+  EXPECT_LT(scratch.bytes(), 1'000'000U);
+  EXPECT_TRUE(intact(outside));
+}
+
+TEST(ScratchTest, TheSameUseAgainTakesNoNewMemory) {
+  Scratch scratch;
+  const auto use = [&scratch] {
+    const Scratch::Frame frame(scratch);
+    for (int i = 0; i < 20; ++i) scratch.allocate(50'000);
+    return scratch.allocate(1);
+  };
+  for (int round = 0; round < 4; ++round) use();
+  const std::size_t settled = scratch.bytes();
+  const std::byte* const last = use();
+  EXPECT_EQ(use(), last);
+  EXPECT_EQ(scratch.bytes(), settled);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -8,9 +8,10 @@ steered so that every name in FEATURES appears in more than 1 % of the cases; ru
 
 import random
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import Callable
 
-from model import Model
+from model import NO_ID, Model
 
 ROWS_MAX = 20_000  # delivered in a case, over all epochs
 STEPS_MAX = 1_200
@@ -28,7 +29,7 @@ class Part:
     shape: tuple  # of an element: (kind,), or ("zip", shape, ..), or ("enumerate", shape)
     sizes: list  # rows of each item: 1 for every sample, or the sizes of the steps
     work: int  # rows made in one round
-    endless: bool = False  # there is a repeat(-1) below, and a second one would overflow rounds
+    endless: int = 0  # repeat(-1) below; from the third one on rounds are more than 2**64
     batched: bool = False
     whole: bool = False  # there is a map of whole steps below, which no cache may follow
     samples: int = 0  # of the order below the last batch
@@ -51,6 +52,7 @@ class Maker:
         self.elastic = self.flexible or rng.random() < 0.15
         self.epochs = rng.choice([1, 1, 2, 2, 3])
         self.batch = self.batch_size()
+        self.strict = 0  # what the number of shares must divide; 0: anything
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
@@ -111,7 +113,7 @@ class Maker:
             sizes = min((part.sizes for part in parts), key=len)
             node = {"op": "zip", "inputs": [part.node for part in parts]}
             return Part(node, shape, sizes, sum(part.work for part in parts) + len(sizes),
-                        any(part.endless for part in parts))
+                        max(part.endless for part in parts))
         if shape[0] == "enumerate":
             part = self.samples(shape[1], self.rng.randint(0, 2), depth + 1)
             return replace(part.over(part.sizes, op="enumerate"), shape=shape)
@@ -136,12 +138,33 @@ class Maker:
         """Where G may change it is the size of the top batch only: the order must not know it."""
         by_session = depth == 0 if self.flexible else self.chance(0.65)
         size = "G" if by_session else self.rng.randint(1, 40)
-        tail = "drop" if self.chance(0.4) else "short"
+        tails = self.tails(part)
+        tail = self.rng.choices(list(tails), list(tails.values()))[0]
+        if tail == "strict":
+            # Its size divides the samples, and the shares of all sessions divide its size.
+            by_session, size = False, self.strict_size(len(part.sizes))
         width = self.batch if by_session else size
         whole, rest = divmod(len(part.sizes), width)
-        sizes = [width] * whole + [rest] * (rest > 0 and tail == "short")
+        steps, total = whole + (rest > 0), len(part.sizes)
+        sizes = [width] * whole + [rest] * (rest > 0 and tail != "drop")
+        if tail == "wrap":
+            sizes = [width] * steps
+        elif tail == "even" and rest:
+            sizes = [total // steps + (i < total % steps) for i in range(steps)]
         steps = part.over(sizes, op="batch", size=size, tail=tail)
         return replace(steps, batched=True, samples=len(part.sizes))
+
+    def tails(self, part: Part) -> dict:
+        weights = {"short": 34, "drop": 24, "even": 13, "pad": 12, "wrap": 12}
+        # A size that divides must be known for sure, and stay.
+        sure = not self.flexible and not {"select", "filter"} & set(op_names(part.node))
+        return weights | ({"strict": 8} if sure and len(part.sizes) > 0 else {})
+
+    def strict_size(self, samples: int) -> int:
+        sizes = [n for n in range(1, 41) if samples % n == 0]
+        size = self.rng.choice(sizes)
+        self.strict = gcd(self.strict, size)
+        return size
 
     def grow(self, part: Part, ops: int, weights: dict, depth: int) -> Part:
         for _ in range(ops):
@@ -159,14 +182,21 @@ class Maker:
         return part.over(part.sizes * count, part.work * count, op="repeat", count=count)
 
     def endless(self, part: Part) -> Part | None:
-        if part.endless or len(part.sizes) > 2_000:
+        if part.endless > 2 or len(part.sizes) > 2_000:
             return None
+        if part.endless == 0 and self.chance(0.2):  # three: more rounds than 64 bits number
+            for _ in range(2):
+                part = self.endless_round(part)
+        return self.endless_round(part)
+
+    def endless_round(self, part: Part) -> Part:
         length = len(part.sizes)
         count = self.rng.randint(0, 3 * length + 2)
         rounds = count // length + 1 if length else 0
         forever = part.over([], part.work * rounds, op="repeat", count=-1)
         sizes = (part.sizes * rounds)[:count]
-        return replace(forever.over(sizes, op="take", count=count), endless=True)
+        endless = part.endless + 1
+        return replace(forever.over(sizes, op="take", count=count), endless=endless)
 
     def take(self, part: Part) -> Part:
         length = len(part.sizes)
@@ -205,7 +235,7 @@ class Maker:
         sizes = first.sizes + second.sizes
         return replace(part, node={"op": "concatenate", "inputs": [first.node, second.node]},
                        sizes=sizes, work=part.work + other.work + sum(sizes),
-                       endless=part.endless or other.endless)
+                       endless=max(part.endless, other.endless))
 
     # Maps, and the way through steps and back.
 
@@ -253,6 +283,9 @@ class Maker:
         part = self.grow(part, 1, {"repeat": 50, "concatenate": 25, "endless": 25}, depth)
         if through_steps:
             part = self.batched(part, depth + 1)
+            through_steps = rows_stay(part.node)
+            if not through_steps:
+                part = replace(part.over([1] * sum(part.sizes), op="unbatch"), batched=False)
         part = self.grow(part.over(part.sizes, op="cache"), 1, {"repeat": 80, "endless": 20}, depth)
         if through_steps:
             part = replace(part.over([1] * sum(part.sizes), op="unbatch"), batched=False)
@@ -299,6 +332,7 @@ class Maker:
         shares = self.rng.choices(range(1, 9), [10, 20, 15, 15, 8, 8, 6, 10])[0]
         if before and self.chance(0.3):
             shares = before["shares"]
+        shares = gcd(shares, self.strict) if self.strict else shares
         batch = before["batch"] if before else self.batch
         if before and self.flexible and self.chance(0.6):
             batch = self.batch_size()
@@ -370,7 +404,12 @@ def rows_stay(node: dict) -> bool:
     """True when nothing reorders or counts steps since their batch: a cache may follow."""
     while node["op"] in ("map", "cache", "prefetch"):
         node = node["input"]
-    return node["op"] == "batch"
+    # A cache of batches that wrap keeps rows, not batches; the model has no such thing.
+    return node["op"] == "batch" and node["tail"] != "wrap"
+
+
+def op_names(node: dict) -> list[str]:
+    return [each["op"] for each, _ in walk(node)]
 
 
 def is_known(node: dict) -> bool:
@@ -423,6 +462,9 @@ def features(case: dict, reply: dict) -> set[str]:
             found.add("batch G" if node["size"] == "G" else "batch fixed size")
         if op == "repeat" and node["count"] in (-1, 0):
             found.add("repeat endless" if node["count"] else "repeat 0")
+            below = [each for each, _ in walk(node) if each["op"] == "repeat"]
+            if sum(each["count"] == -1 for each in below) > 2:
+                found.add("repeat endless thrice")
         if op in ("take", "skip") and node["count"] == -1:
             found.add(f"{op} -1")
         if op == "shuffle":
@@ -435,6 +477,7 @@ def features(case: dict, reply: dict) -> set[str]:
         "several epochs": case["epochs"] > 1,
         "epoch end inside a session": any(
             len({step["epoch"] for step in each["steps"]}) > 1 for each in replies),
+        "padded row": any(NO_ID in share["ids"] for step in steps for share in step["shares"]),
         "empty share": any(not share["ids"] for step in steps for share in step["shares"]),
         "zero threads": any(s["threads"] == 0 for s in sessions),
         "several loaders": any(s["local"] < s["shares"] for s in sessions),
@@ -462,7 +505,9 @@ FEATURES = [
     "zip", "enumerate", "cache", "prefetch", "batch", "unbatch",
     "step map typed affine", "step map whole", "step shuffle", "step repeat", "step take",
     "step skip", "step shard", "step concatenate", "step cache", "step prefetch",
-    "tail short", "tail drop", "batch G", "batch fixed size", "repeat endless", "repeat 0",
+    "tail short", "tail drop", "tail even", "tail pad", "tail wrap", "tail strict",
+    "padded row", "batch G", "batch fixed size", "repeat endless", "repeat endless thrice",
+    "repeat 0",
     "take -1", "skip -1", "shuffle reshuffled", "shuffle fixed",
     "elastic", "not elastic", "empty dataset", "empty share", "several epochs",
     "epoch end inside a session", "zero threads", "several loaders", "several local shares",

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/pool.h"
 #include "driver_streams.h"
+#include "graph/tail.h"
 #include "order/permutation.h"
 
 namespace penstock {
@@ -81,9 +82,8 @@ class Builder {
       return in.prefetch({.steps = static_cast<std::uint64_t>(number("steps"))});
     if (op == "unbatch") return in.unbatch();
     if (op == "batch") {
-      const bool drop = node.at("tail") == "drop";
       const std::int64_t size = node.at("size").is_string() ? batch_ : number("size");
-      return in.batch(size, {.tail = drop ? Tail::drop : Tail::short_});
+      return in.batch(size, {.tail = tail_named(node.at("tail").get<std::string>()).value()});
     }
     throw ConfigError(fmt::format("the driver knows no op {}", op));
   }

@@ -6,6 +6,7 @@ replicas; the shares of a step are cut from the finished list. The only thing ta
 engine is `order`, the permutation of a shuffle, of which the model asks that it is one.
 """
 
+import struct
 from functools import lru_cache, reduce
 from itertools import chain, count, islice
 from typing import Any, Callable, Iterator, NamedTuple
@@ -29,10 +30,12 @@ class Row(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One global batch; `end` is the position in the pass once it has been delivered."""
+    """One global batch; `end` is the position in the pass once it has been delivered. Where it is
+    padded, `slots` rows are cut into shares of equal size: its rows, and empty ones."""
 
     end: int
     rows: list
+    slots: int = 0
 
 
 def wrap(value: int, bits: int = 64) -> int:
@@ -48,10 +51,25 @@ def mix(word: int) -> int:
     return word ^ (word >> 31)
 
 
+def combine(key: int, word: int) -> int:
+    return mix(key ^ mix(word + 0x9E3779B97F4A7C15))
+
+
 @lru_cache(maxsize=1024)
 def random_key(seed: int, *words: int) -> int:
-    combine = lambda key, word: mix(key ^ mix(word + 0x9E3779B97F4A7C15))
     return reduce(combine, words, mix(seed))
+
+
+def nested_round(outer: int, rounds: int, inner: int) -> int:
+    """The number of round `inner`, of `rounds`, inside round `outer`; a hash beyond 64 bits."""
+    counted = outer * rounds + inner
+    return counted if counted <= MASK64 else combine(outer, inner)
+
+
+def occurrence(round_: int, lap: int) -> int:
+    """What tells apart the times that a sample comes in a pass. A lap: the order of a round once
+    more, for a batch that is filled up."""
+    return combine(round_, lap) if lap else round_
 
 
 def philox(c0: int, c1: int, c2: int, c3: int, key: int) -> tuple[int, int]:
@@ -108,6 +126,8 @@ class Node:
     prefetch and map, so that the position in the pass says where to go on, whatever G is.
     """
 
+    stream = False
+
     def __init__(self, spec: dict, offset: int, leaves: Iterator[int], randoms: Iterator[int]):
         self.spec, self.op, self.offset = spec, spec["op"], offset
         self.inputs: list[Node] = []
@@ -124,7 +144,7 @@ class Node:
         self.elastic = self.op == "batch" or unmoved
         if self.op == "repeat":
             self.count = ENDLESS_ROUNDS if spec["count"] == -1 else spec["count"]
-            self.rounds *= self.count
+            self.rounds = min(self.rounds * self.count, MASK64)
         elif self.op == "concatenate":
             self.id_space = sum(part.id_space for part in self.inputs)
             self.rounds = max(part.rounds for part in self.inputs)
@@ -148,16 +168,17 @@ class Model:
         self.order = order
         self.memo: dict[tuple, list] = {}
 
-    def items(self, node: Node, pass_: int, round_: int, start: int = 0) -> Iterator[Any]:
+    def items(self, node: Node, pass_: int, round_: int, start: int = 0,
+              lap: int = 0) -> Iterator[Any]:
         """The rows or steps of one round of a node.
 
         An elastic node may be asked to leave out the first `start` samples of its order: the
         round that start lies in is grouped from there on, later ones from their beginning."""
         spec, op = node.spec, node.op
-        inputs = [self.items(part, pass_, round_, start) for part in node.inputs]  # lazy
+        inputs = [self.items(part, pass_, round_, start, lap) for part in node.inputs]  # lazy
         if not inputs:
             for i in range(node.id_space):
-                yield Row(node.offset + i, node.source, i, round_, node.values(i))
+                yield Row(node.offset + i, node.source, i, occurrence(round_, lap), node.values(i))
         elif op == "zip":  # ends with its shortest part; the first one lends id and key
             for parts in zip(*inputs):
                 yield parts[0]._replace(values=sum((part.values for part in parts), ()))
@@ -181,37 +202,54 @@ class Model:
             when = (pass_, round_) if spec["reshuffle"] else (0, 0)
             yield from (items[i] for i in self.permutation(len(items), spec["seed"], *when))
         elif op == "repeat":
-            yield from self.repeated(node, pass_, round_, start)
+            yield from self.repeated(node, pass_, round_, start, lap)
         elif op == "cache":  # always what pass 0, round 0 gave, as further occurrences of it
-            shift = round_ * node.rounds
+            outer = occurrence(round_, lap)
+            further = lambda row, _: row._replace(
+                occurrence=nested_round(outer, node.rounds, row.occurrence))
             for item in self.listed(node.inputs[0], 0, 0, start):
-                yield each_row(item, lambda row, _: row._replace(occurrence=row.occurrence + shift))
+                yield each_row(item, further)
         elif op == "batch":
-            yield from self.grouped(spec, self.listed(node.inputs[0], pass_, round_), start)
+            each_lap = lambda l: self.listed(node.inputs[0], pass_, round_, 0, l)
+            yield from self.grouped(spec, each_lap, start, lap)
         elif op == "unbatch":
             yield from chain.from_iterable(step.rows for step in inputs[0])
         else:
             raise ValueError(f"unknown op {op}")
 
-    def repeated(self, node: Node, pass_: int, round_: int, start: int) -> Iterator[Any]:
+    def repeated(self, node: Node, pass_: int, round_: int, start: int,
+                 lap: int) -> Iterator[Any]:
         child = node.inputs[0]
         samples = self.samples(child) if node.elastic else 0
         for r in range(node.count):
             before, item = r * samples, None
-            for item in self.items(child, pass_, round_ * node.count + r, max(0, start - before)):
+            inner = nested_round(round_, node.count, r)
+            for item in self.items(child, pass_, inner, max(0, start - before), lap):
                 yield item._replace(end=before + item.end) if node.elastic else item
-            if item is None and node.spec["count"] == -1:
-                return  # nothing, endlessly often, is nothing
+            if item is None and (node.spec["count"] == -1 or node.stream):
+                return  # a round without an element ends it
 
-    def grouped(self, spec: dict, rows: list, start: int) -> list[Step]:
-        """Groups of G; `drop` leaves out a last short one, whose samples count as passed."""
+    def grouped(self, spec: dict, each_lap: Callable[[int], list], start: int,
+                lap: int) -> list[Step]:
+        """Groups of G from `start` on, and what becomes of a last one that is short."""
         size = self.batch if spec["size"] == "G" else spec["size"]
-        firsts = range(start, len(rows), size)
-        steps = [Step(min(i + size, len(rows)), rows[i : i + size]) for i in firsts]
-        if spec["tail"] == "drop" and steps and len(steps[-1].rows) < size:
-            steps.pop()
-            steps[-1:] = [last._replace(end=len(rows)) for last in steps[-1:]]
-        return steps
+        rows, tail = each_lap(lap), spec["tail"]
+        count = len(rows)
+        start = min(start, count)
+        firsts, rest = list(range(start, count, size)), (count - start) % size
+        if tail == "even" and rest:  # as many steps, whose sizes differ by one, larger ones first
+            small, larger = divmod(count - start, len(firsts))
+            firsts = [start + i * small + min(i, larger) for i in range(len(firsts))]
+        elif tail == "drop" and rest:  # left out; its samples count as passed
+            firsts.pop()
+        bounds = list(zip(firsts, [*firsts[1:], count]))
+        if tail == "wrap":  # filled from the start of the order, in further laps
+            laps = -(-(-(-count // size) * size) // count) if count else 1
+            at = lambda p: each_lap(lap * laps + p // count)[p % count]
+            return [Step(end, [at(p) for p in range(first, first + size)])
+                    for first, end in bounds]
+        slots = size if tail == "pad" else 0
+        return [Step(end, rows[first : min(end, first + size)], slots) for first, end in bounds]
 
     def samples(self, node: Node) -> int:
         """Samples of the order in one round of an elastic node, dropped ones included."""
@@ -219,11 +257,11 @@ class Model:
             return len(self.listed(node.inputs[0], 0, 0))
         return self.samples(node.inputs[0]) * (node.count if node.op == "repeat" else 1)
 
-    def listed(self, node: Node, pass_: int, round_: int, start: int = 0) -> list:
+    def listed(self, node: Node, pass_: int, round_: int, start: int = 0, lap: int = 0) -> list:
         """items() as a list that is made once: resuming asks for the same pass again."""
-        key = (node, self.batch, pass_, round_, start)
+        key = (node, self.batch, pass_, round_, start, lap)
         if key not in self.memo:
-            self.memo[key] = list(self.items(node, pass_, round_, start))
+            self.memo[key] = list(self.items(node, pass_, round_, start, lap))
         return self.memo[key]
 
     def permutation(self, size: int, seed: int, pass_: int, round_: int) -> list:
@@ -245,7 +283,7 @@ class Model:
             for item in islice(self.items(self.top, epoch, 0, start), passed, None):
                 if len(delivered) == session["pull"]:
                     break
-                cut = shares(item.rows, session["shares"], self.top.fields)
+                cut = shares(item, session["shares"], self.top.fields)
                 delivered.append({"epoch": epoch, "step": step, "shares": cut})
                 step, position = step + 1, item.end
             else:
@@ -257,7 +295,7 @@ def each_row(item: Any, function: Callable[[Row, int], Row]) -> Any:
     """Applies function(row, samples of its step) to a row, or to every row of a step."""
     if isinstance(item, Row):
         return function(item, 1)
-    return Step(item.end, [function(row, len(item.rows)) for row in item.rows])
+    return item._replace(rows=[function(row, len(item.rows)) for row in item.rows])
 
 
 def mapped(node: Node, pass_: int, row: Row, valid: int) -> Row:
@@ -275,15 +313,34 @@ def mapped(node: Node, pass_: int, row: Row, valid: int) -> Row:
     return row._replace(values=tuple(wrap(change(x)) if k == "i64" else x for x, (_, k) in typed))
 
 
-def shares(rows: list, replicas: int, fields: list) -> list[dict]:
-    """The cut: contiguous shares whose sizes differ by at most one, larger ones first."""
+ZERO = {"i64": 0, "i32": 0, "f32": [0, 0, 0], "bytes": ""}
+NO_ID = MASK64  # of a row without a sample
+
+
+def single(value: float) -> float:
+    """The nearest 32-bit number."""
+    return struct.unpack("f", struct.pack("f", value))[0]
+
+
+def shares(step: Step, replicas: int, fields: list) -> list[dict]:
+    """The cut: contiguous shares whose sizes differ by at most one, larger ones first. A padded
+    share has empty rows up to its number of slots; its weights make up for them, and the scale for
+    what the weights lost as 32-bit numbers."""
+    rows, slots = step.rows, -(-step.slots // replicas)
     small, larger = divmod(len(rows), replicas)
     firsts = [replica * small + min(replica, larger) for replica in range(replicas + 1)]
-    return [{
-        "ids": [row.id for row in share],
-        "loss_scale": replicas * len(share) / len(rows),
-        "weight": [1] * len(share),
-        "valid": [1] * len(share),
-        "global_valid": len(rows),
-        "fields": {path: [row.values[i] for row in share] for i, (path, _) in enumerate(fields)},
-    } for share in (rows[first:end] for first, end in zip(firsts, firsts[1:]))]
+    exact = replicas * slots / len(rows)
+    weight = single(exact) if slots else 1
+    cuts = []
+    for share in (rows[first:end] for first, end in zip(firsts, firsts[1:])):
+        empty = max(0, slots - len(share))
+        cuts.append({
+            "ids": [row.id for row in share] + [NO_ID] * empty,
+            "loss_scale": exact / weight if slots else replicas * len(share) / len(rows),
+            "weight": [weight] * len(share) + [0] * empty,
+            "valid": [1] * len(share) + [0] * empty,
+            "global_valid": len(rows),
+            "fields": {path: [row.values[i] for row in share] + [ZERO[kind]] * empty
+                       for i, (path, kind) in enumerate(fields)},
+        })
+    return cuts

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from cases import meets_half_rule
 from cases_streams import FEATURES, features, make_case
 from ledger import failure_difference
+from model import NO_ID
 from streams import expected
 
 CASE_SECONDS_MAX = 120
@@ -176,8 +177,8 @@ def share_difference(got: dict, want: dict) -> str | None:
     columns = [("id", got["ids"], want["ids"])]
     columns += [(name, got[name], want[name]) for name in ("weight", "valid")]
     # A rank without a single row cannot know what an undeclared function would have returned.
-    if not want["ids"] and not got["fields"]:
-        got = got | {"fields": {path: [] for path in want["fields"]}}
+    if all(id_ == NO_ID for id_ in want["ids"]) and not got["fields"]:
+        got = got | {"fields": want["fields"]}
     if sorted(got["fields"]) != sorted(want["fields"]):
         return f": fields {sorted(got['fields'])}, expected {sorted(want['fields'])}"
     columns += [(f'field "{path}"', got["fields"][path], want["fields"][path])

@@ -11,7 +11,7 @@ from itertools import islice
 
 from cases import Maker, Part, is_known, walk
 from stream_nodes import makes_stream
-from streams import Overrun, StreamModel
+from streams import Overrun, StreamModel, first_part
 
 STREAM_ROWS_MAX = 3_000  # of a part
 LOOKED_AT_MAX = 40_000  # rows that a model may make for an estimate
@@ -49,6 +49,11 @@ def has_faulty(node: dict) -> bool:
 
 def reshuffles(node: dict) -> bool:
     return any(each.get("reshuffle") for each in nodes(node))
+
+
+def copies_samples(node: dict) -> bool:
+    return any(each["op"] == "repeat" and each["count"] not in (0, 1)
+               or each.get("tail") == "wrap" for each in nodes(node))
 
 
 class StreamMaker(Maker):
@@ -177,9 +182,16 @@ class StreamMaker(Maker):
         return self.measured(part, op="select", **self.predicate(part, (2, 7)))
 
     def split(self, part: Part) -> Part | None:
-        if is_stream(part.node) or reshuffles(part.node):
+        """Not where copies of a sample could be in both parts, nor where one would be empty."""
+        below = part.node
+        if is_stream(below) or reshuffles(below) or copies_samples(below):
             return None
-        fraction = self.rng.choice([0.0, 0.1, 0.5, 0.5, 0.8, 0.9, 1.0])
+        fraction = self.rng.choice([0.1, 0.25, 0.5, 0.5, 0.8, 0.9, self.rng.random()])
+        ops = {each["op"] for each in nodes(below)}
+        if "select" in ops and "shuffle" in ops:
+            return None  # the size of such a part is an estimate
+        if not 0 < first_part(len(part.sizes), fraction) < len(part.sizes):
+            return None
         seed, half = self.seed(), self.rng.randrange(2)
         return self.measured(part, op="split", fraction=fraction, seed=seed, half=half)
 
@@ -236,6 +248,12 @@ class StreamMaker(Maker):
         return part.over(part.sizes, op="shuffle", seed=self.seed(), window=window,
                          reshuffle=self.chance(0.6))
 
+    def tails(self, part: Part) -> dict:
+        """Of a stream only what needs not to know its length."""
+        if not is_stream(part.node):
+            return super().tails(part)
+        return {"short": 45, "drop": 35, "pad": 20}
+
     def cache(self, part: Part) -> Part | None:
         return None if is_stream(part.node) else super().cache(part)
 
@@ -270,5 +288,8 @@ class StreamMaker(Maker):
 
     def concatenate(self, part: Part, depth: int) -> Part | None:
         part = super().concatenate(part, depth)
-        lost = part.batched and is_stream(part.node) and has_faulty(part.node)
-        return None if lost else part
+        if not (part.batched and is_stream(part.node)):
+            return part
+        # In a stream of steps no part may ask how many samples there are.
+        asks = any(each.get("tail") in ("even", "wrap", "strict") for each in nodes(part.node))
+        return None if asks or has_faulty(part.node) else part

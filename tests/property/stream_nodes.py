@@ -86,11 +86,6 @@ class StreamNode(Node):
         return self
 
 
-def in_part(node: Node, row: Row) -> bool:
-    key = random_key(node.spec["seed"], row.source, row.number)
-    return ((key >> 11) * 2.0**-53 < node.spec["fraction"]) == (node.spec["half"] == 0)
-
-
 def total(node: Node, row: Row) -> int:
     """The number that decides about a row: the sum of its integers."""
     return wrap(sum(x for x, (_, kind) in zip(row.values, node.fields) if kind in ("i64", "i32")))

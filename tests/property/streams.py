@@ -8,13 +8,13 @@ knows rows that are masked, and rows that could not be made: the fate of a row.
 from itertools import compress, count, islice
 from typing import Any, Iterator
 
-from model import MASK64, Model, Node, Order, Row, Step, each_row, shares, wrap
-from stream_nodes import (EXPANDING, StreamNode, in_part, passes, spread, throws, total,
-                          with_element)
+from model import (MASK64, NO_ID, ZERO, Model, Node, Order, Row, Step, each_row, nested_round,
+                   random_key, shares, wrap)
+from stream_nodes import EXPANDING, StreamNode, passes, spread, throws, total, with_element
 
 GOLDEN = 0x9E3779B97F4A7C15
 MASKED = "masked"  # the fate of a row that a mask rejects; of one that failed it is its key
-ZERO = {"i64": 0, "i32": 0, "f32": [0, 0, 0], "bytes": ""}
+SPLIT = 0x73706C6974  # "split": keeps its permutations apart from those of shuffles
 
 
 class Failure(Exception):
@@ -34,14 +34,16 @@ class StreamModel(Model):
         self.batch, self.memo = 0, {}
         self.raising, self.left, self.rows_left = False, [], rows_max
 
-    def items(self, node: Node, pass_: int, round_: int, start: Any = 0) -> Iterator[Any]:
-        rows = self.all_items(node, pass_, round_, start)  # lost where it becomes a stream
+    def items(self, node: Node, pass_: int, round_: int, start: Any = 0,
+              lap: int = 0) -> Iterator[Any]:
+        rows = self.all_items(node, pass_, round_, start, lap)  # lost where it becomes a stream
         return self.without_lost(rows) if node.edge and node.leaving else rows
 
-    def all_items(self, node: Node, pass_: int, round_: int, start: Any) -> Iterator[Any]:
+    def all_items(self, node: Node, pass_: int, round_: int, start: Any,
+                  lap: int) -> Iterator[Any]:
         """As in Model; `start` of an elastic stream is a place: (round of batch, rows in it)."""
         spec, op = node.spec, node.op
-        inputs = [self.items(part, pass_, round_, start) for part in node.inputs]  # lazy
+        inputs = [self.items(part, pass_, round_, start, lap) for part in node.inputs]  # lazy
         if op == "generator":
             for k in count() if spec["size"] == -1 else range(spec["size"]):
                 self.spend()
@@ -60,11 +62,15 @@ class StreamModel(Model):
                     yield row
                 elif op == "take_while":
                     return
-        elif op in ("select", "split"):  # places found in the first turn of a tree of their own
+        elif op == "select":  # places found in the first turn of a tree of its own
             own = StreamNode(spec, 0, count(), count())
             first = self.items(own.inputs[0], 0, 0)
-            chosen = in_part if op == "split" else lambda each, row: passes(each, 0, row)
-            yield from compress(inputs[0], [chosen(own, row) for row in first])
+            yield from compress(inputs[0], [passes(own, 0, row) for row in first])
+        elif op == "split":  # those that a permutation puts among the first
+            rows = list(inputs[0])
+            ranks = self.permutation(len(rows), random_key(spec["seed"], SPLIT), 0, 0)
+            part = first_part(len(rows), spec["fraction"])
+            yield from compress(rows, [(r < part) == (spec["half"] == 0) for r in ranks])
         elif op == "shuffle" and spec.get("window"):
             when = (pass_, round_) if spec["reshuffle"] else (0, 0)
             yield from self.windows(spec, inputs[0], when)
@@ -88,7 +94,7 @@ class StreamModel(Model):
         elif op == "repeat" and node.stream and node.elastic:
             yield from self.stream_rounds(node, pass_, round_, start)
         else:
-            yield from super().items(node, pass_, round_, start)
+            yield from super().items(node, pass_, round_, start, lap)
 
     def without_lost(self, rows: Iterator) -> Iterator:
         for row in rows:
@@ -127,7 +133,7 @@ class StreamModel(Model):
                 continue
             inner = with_element(node.spec["inner"], total(node.inputs[0], row))
             tree = StreamNode(inner, 0, count(), count()).settle(True, True)
-            turn = pass_, (round_ * 2**32 + j) & MASK64
+            turn = pass_, nested_round(round_, 2**32, j)
             yield map(lambda row: row.values, self.items(tree, *turn))
 
     def expanded(self, node: Node, opened: Iterator, round_: int) -> Iterator[Row]:
@@ -160,18 +166,20 @@ class StreamModel(Model):
             if len(group) < size and node.spec["tail"] == "drop":
                 return
             passed += len(group)
-            yield Step((round_, passed) if len(group) == size else (round_ + 1, 0), group)
+            end = (round_, passed) if len(group) == size else (round_ + 1, 0)
+            yield Step(end, group, size if node.spec["tail"] == "pad" else 0)
 
     def stream_rounds(self, node: Node, pass_: int, round_: int, start: Any) -> Iterator[Step]:
         child, base = node.inputs[0], round_ * node.count
         first = max(0, start[0] // child.turns - base) if start else 0
         for r in range(first, node.count):
             item = None
-            for item in self.items(child, pass_, base + r, start):
+            inner = nested_round(round_, node.count, r)
+            for item in self.items(child, pass_, inner, start):
                 yield item
             resumed = start and start[1] > 0 and r == first  # its steps may lie before the place
-            if item is None and node.spec["count"] == -1 and not resumed:
-                return
+            if item is None and not resumed:
+                return  # a round without a step ends it
 
     def pass_over(self, items: Iterator, number: int) -> None:
         """Leaves out what earlier sessions delivered, and told of."""
@@ -201,7 +209,7 @@ class StreamModel(Model):
                     failed = [row.fate for row in item.rows if has_failed(row)]
                     if self.raising and (failed or self.left):
                         raise Failure(*failed, *self.left)
-                    cuts = cut(item.rows, session["shares"], self.top.fields)
+                    cuts = cut(item, session["shares"], self.top.fields)
                     steps.append({"epoch": epoch, "step": step, "shares": cuts})
                     left += self.told(epoch)
                     step, place = step + 1, item.end
@@ -240,20 +248,35 @@ def tried(node: Node, row: Row) -> Row:
     return row._replace(values=tuple(wrap(x + 1) if kind == "i64" else x for x, (_, kind) in typed))
 
 
-def cut(rows: list, replicas: int, fields: list) -> list[dict]:
-    """Shares as planned; then failed rows leave theirs, and masked ones are zeros."""
-    cuts, firsts = shares(rows, replicas, fields), iter(rows)
+def cut(step: Step, replicas: int, fields: list) -> list[dict]:
+    """Shares as planned; then failed rows leave theirs, or where it is padded are empty rows in
+    their place, and masked ones are zeros."""
+    cuts, firsts = shares(step, replicas, fields), iter(step.rows)
     for share in cuts:
-        part = list(islice(firsts, len(share["ids"])))
-        kept = [row for row in part if not has_failed(row)]
-        share["ids"] = [row.id for row in kept]
-        share["loss_scale"] = replicas * len(kept) / len(rows)
-        share["weight"] = share["valid"] = [int(row.fate != MASKED) for row in kept]
+        samples = sum(share["valid"])
+        part = list(islice(firsts, samples))
         share["left"] = [row.fate for row in part if has_failed(row)]
-        for i, (path, kind) in enumerate(fields):
-            values = [ZERO[kind] if row.fate == MASKED else row.values[i] for row in kept]
-            share["fields"][path] = values
+        kept = [i for i, row in enumerate(part) if step.slots or not has_failed(row)]
+        empty = [part[i].fate is not None for i in kept]
+        columns = [("ids", NO_ID), ("weight", 0), ("valid", 0)]
+        fills = [(share, name, none) for name, none in columns]
+        fills += [(share["fields"], path, ZERO[kind]) for path, kind in fields]
+        for holder, name, none in fills:
+            values = [holder[name][i] for i in kept]
+            if name != "ids" or holder is not share:
+                values = [none if bare else x for x, bare in zip(values, empty)]
+            holder[name] = values + holder[name][samples:]
+        for at, i in enumerate(kept):
+            if has_failed(part[i]):
+                share["ids"][at] = NO_ID
+        if not step.slots:
+            share["loss_scale"] = replicas * len(kept) / len(step.rows)
     return cuts
+
+
+def first_part(size: int, fraction: float) -> int:
+    """How many of `size` samples the first part of a split has; a half is rounded up."""
+    return int(fraction * size + 0.5)
 
 
 def expected(case: dict, order: Order) -> dict:

@@ -1,0 +1,121 @@
+// tested in src/feed/loader_test.cc
+#include "feed/iterator.h"
+
+#include "plan/plan_data.h"
+
+namespace penstock {
+
+StepBatches Iterator::Impl::replay_stream(std::uint64_t step) {
+  // From where this epoch was entered; an earlier step may have had another batch size.
+  if (step < first_step_)
+    throw ConfigError(fmt::format("step {} came before the state that was restored at step {}",
+                                  step, first_step_),
+                      here(), "ask a loader that has not been restored");
+  Scratch scratch;
+  Pulling pulling{scratch};
+  StreamPlace from = first_place_;
+  from.next.clear();
+  Sequencer sequencer(plan_.data(), epoch_, std::move(from));
+  PulledStep pulled;
+  for (std::uint64_t at = first_step_; at <= step; ++at) {
+    Anchor after;
+    auto more = sequencer.pull(pulled, after, pulling);
+    if (!more) more.failure().raise();
+    if (!*more) throw ConfigError(fmt::format("step {} of an epoch of {} steps", step, at), here());
+  }
+  const BlockView rows = pulled.buffer->rows(0, pulled.rows);
+  return compute_shares(step, place_of(pulled), &rows);
+}
+
+void Iterator::Impl::start_run() {
+  watch_->shares.epoch_begins();
+  for (const Chain& chain : plan_.data()->program.chains)
+    if (chain.sequence) chain.sequence->enter_epoch(epoch_);
+  entered_ = true;
+  RunSettings settings;
+  settings.dataset = name_;
+  settings.clock = options_.clock;
+  settings.io = options_.io;
+  settings.pace = pace_;
+  settings.stall_after = options_.stall_after;
+  settings.stall_is_error = options_.stall_is_error;
+  settings.while_waiting = options_.while_waiting;
+  if (options_.on_error == OnError::skip) settings.ledger = &ledger_;
+  settings.lookahead_steps = lookahead_steps_;
+  settings.no_empty_share = refuses_empty();
+  settings.lookahead_bytes = options_.lookahead_bytes.value_or(ByteBudget::process().limit());
+  if (options_.threads.value_or(1) > 0 && !PENSTOCK_OFF("run.ahead")) {
+    if (!pool_) pool_ = Pool::shared();
+    settings.threads = std::min(options_.threads.value_or(pool_->threads()), pool_->threads());
+  }
+  const std::uint64_t largest = largest_step_of(*plan_.data());
+  settings.mold = {Cut{largest, plan_.shares().total}.size(0), plan_.shares().count,
+                   options_.allocator};
+  // An epoch in which there was nothing to learn from leaves no fields; the next one looks again.
+  if (mold_.layout && mold_.layout->spec.fields.empty()) mold_ = {};
+  if (!mold_.layout && plan_.data()->program.spec.known)
+    mold_ = make_mold(plan_.data()->program.spec, settings.mold);
+  run_ = std::make_shared<PassRun>(plan_.data(), mold_, RunStart{epoch_, step_, geometry_, stream_},
+                                   settings);
+  {
+    Lock lock(stop_mutex_);
+    running_ = run_;
+    running_pool_ = pool_;
+  }
+  if (settings.threads > 0) PassRun::start(run_, *pool_);
+}
+
+Iterator::Iterator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Iterator::Iterator(Iterator&&) noexcept = default;
+Iterator& Iterator::operator=(Iterator&&) noexcept = default;
+Iterator::~Iterator() = default;
+
+std::optional<Batch> Iterator::next() {
+  if (impl_->plan().shares().count != 1)
+    throw ConfigError(fmt::format("next() gives one batch, this loader serves {} shares of a step",
+                                  impl_->plan().shares().count),
+                      {}, "use next_step()");
+  auto batches = impl_->next();
+  if (!batches) return std::nullopt;
+  return std::move(batches->front());
+}
+std::optional<Batch> Iterator::next_if_ready() {
+  if (impl_->plan().shares().count != 1) return std::nullopt;
+  auto batches = impl_->next_if_ready();
+  return batches ? std::optional(std::move(batches->front())) : std::nullopt;
+}
+std::optional<std::vector<Batch>> Iterator::next_step() {
+  return impl_->next();
+}
+bool Iterator::at_end() const {
+  return impl_->at_end();
+}
+std::uint64_t Iterator::epoch() const {
+  return impl_->epoch();
+}
+void Iterator::set_epoch(std::uint64_t epoch) {
+  impl_->set_epoch(epoch);
+}
+State Iterator::state() const {
+  return impl_->state();
+}
+void Iterator::restore(const State& state) {
+  impl_->restore(state);
+}
+std::vector<Batch> Iterator::replay(std::uint64_t step) const {
+  return impl_->replay(step);
+}
+void Iterator::stop() {
+  impl_->stop();
+}
+const Ledger& Iterator::ledger() const {
+  return impl_->ledger();
+}
+std::vector<std::string> Iterator::decisions() const {
+  return impl_->decisions();
+}
+std::uint32_t Iterator::trace_run() const {
+  return impl_->trace_run();
+}
+
+}  // namespace penstock

@@ -1,0 +1,294 @@
+#pragma once
+// What stands behind an Iterator: its place, and the run that is under way.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/fault.h"
+#include "base/pool.h"
+#include "base/report.h"
+#include "feed/once.h"
+#include "feed/own_shares.h"
+#include "order/cut.h"
+#include "penstock/loader.h"
+#include "run/pass_run.h"
+
+namespace penstock {
+
+/// 10 samples of a pass, or one in a thousand where that is more.
+inline std::uint64_t default_skip_limit(const Plan& plan) {
+  const auto samples = plan.samples();
+  if (!samples || !samples->is_counted()) return 10;
+  return std::max<std::uint64_t>(10, samples->count() / 1000);
+}
+
+class Iterator::Impl {
+ public:
+  Impl(Plan plan, LoaderOptions options, std::shared_ptr<LoaderWatch> watch)
+      : plan_(std::move(plan)),
+        watch_(std::move(watch)),
+        options_(std::move(options)),
+        geometry_(plan_.data()->geometry),
+        ledger_(options_.ledger_file, options_.skip_limit.value_or(default_skip_limit(plan_))) {
+    const Wishes wishes = wishes_of(*plan_.dataset().node());
+    if (!options_.threads) options_.threads = wishes.threads;
+    if (!options_.lookahead_bytes) options_.lookahead_bytes = wishes.lookahead_bytes;
+    lookahead_steps_ = wishes.prefetch_steps;
+    name_ = wishes.name;
+  }
+  ~Impl() {
+    stop_run();
+    watch_->loops.done(batches_);
+    if (const auto wrong = finish_sequences()) report(*wrong);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+  [[nodiscard]] const LoaderOptions& options() const { return options_; }
+  [[nodiscard]] const std::shared_ptr<LoaderWatch>& watch() const { return watch_; }
+  [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+  [[nodiscard]] const Ledger& ledger() const { return ledger_; }
+  [[nodiscard]] std::vector<std::string> decisions() const {
+    std::vector<std::string> lines;
+    const std::shared_ptr<PassRun> run = running();
+    if (!run) return lines;
+    for (const Pacing::Decision& decision : run->decisions())
+      lines.push_back(fmt::format("{} steps ahead, {} rows a task: {}", decision.window,
+                                  decision.task_rows, decision.reason));
+    return lines;
+  }
+  /// Of a stream, waits until the next step, or that there is none, is known.
+  [[nodiscard]] bool at_end() {
+    if (!streamed()) return step_ >= geometry_.steps();
+    return !attempt([this] { return run_->has_next(); });
+  }
+  [[nodiscard]] std::uint32_t trace_run() const {
+    Lock lock(stop_mutex_);
+    return running_ ? running_->trace_run() : last_trace_run_;
+  }
+
+  std::optional<StepBatches> next() {
+    std::optional<StepBatches> batches;
+    if (streamed() || !at_end()) batches = attempt([this] { return run_->next(); });
+    // Without the promise the end is a step, the last one once more.
+    if (PENSTOCK_OFF("stream.end") && !batches && streamed() && step_ == run_->delivered())
+      return replay(step_++ - 1);
+    if (!batches && PENSTOCK_OFF("epoch.fresh")) return std::nullopt;
+    if (!batches) {
+      go_to(epoch_ + 1, 0, plan_.data()->geometry);
+      return std::nullopt;
+    }
+    return received(std::move(*batches));
+  }
+
+  std::optional<StepBatches> next_if_ready() {
+    auto batches = run_ ? run_->next_if_ready() : std::nullopt;
+    if (!batches) return std::nullopt;
+    return received(std::move(*batches));
+  }
+
+  /// Training loops call it at the top of every epoch, also right after a restore.
+  void set_epoch(std::uint64_t epoch) {
+    if (!(resumed_ && epoch == epoch_)) go_to(epoch, 0, plan_.data()->geometry);
+  }
+
+  [[nodiscard]] State state();
+  void restore(const State& state) {
+    go_to_place_of(state);
+    resumed_ = true;
+  }
+
+  [[nodiscard]] StepBatches replay(std::uint64_t step) {
+    if (streamed()) return replay_stream(step);
+    if (step >= geometry_.steps())
+      throw ConfigError(fmt::format("step {} of an epoch of {} steps", step, geometry_.steps()),
+                        here());
+    if (step < geometry_.first_known())
+      throw ConfigError(
+          fmt::format("step {}: with which batch sizes the steps before {} were made is not known "
+                      "any more, after {} changes of the batch size in this epoch",
+                      step, geometry_.first_known(), Geometry::kSegmentsMax),
+          here(), "ask a loader that has not been restored");
+    SequenceBatch batch;
+    const Place place = asked_place(*plan_.data(), geometry_.step(epoch_, step), batch);
+    return compute_shares(step, place, batch.view.spec != nullptr ? &batch.view : nullptr);
+  }
+
+  void stop() {
+    std::shared_ptr<PassRun> run;
+    std::shared_ptr<Pool> pool;
+    {
+      Lock lock(stop_mutex_);
+      run = running_;
+      pool = running_pool_;
+    }
+    if (run) run->stop(pool.get());
+    // A Sequence that is stuck cannot be asked once more.
+    if (Pool::abandoned() > 0) stuck_ = true;
+    if (const auto wrong = pure_sequences() ? finish_sequences() : std::nullopt)
+      throw ConfigError(*wrong, here());
+  }
+
+ private:
+  void go_to_place_of(const State& state);
+  StepBatches received(StepBatches batches) {
+    step_ = run_->delivered();
+    ++batches_;
+    resumed_ = false;
+    return batches;
+  }
+  /// The run, for threads other than the one that consumes.
+  [[nodiscard]] std::shared_ptr<PassRun> running() const {
+    Lock lock(stop_mutex_);
+    return running_;
+  }
+  [[nodiscard]] Where here() const {
+    Where where;
+    where.dataset = name_;
+    return where;
+  }
+
+  [[nodiscard]] bool streamed() const { return plan_.dataset().streamed(); }
+  /// True when the position counts samples and a state loads at any batch size.
+  [[nodiscard]] bool counts_samples() const {
+    return streamed() ? batch_size_is_free(*plan_.dataset().node()) : geometry_.elastic();
+  }
+
+  /// Of one share only there is nobody to wait for it.
+  [[nodiscard]] bool refuses_empty() const {
+    return options_.empty == Empty::refuse && plan_.shares().total > 1;
+  }
+
+  [[nodiscard]] bool pure_sequences() const {
+    const auto& chains = plan_.data()->program.chains;
+    return std::ranges::any_of(chains, [](const Chain& chain) {
+      return chain.sequence && chain.sequence->options().pure;
+    });
+  }
+  /// Where all went well, asks each Sequence once more; what is wrong with the answer.
+  std::optional<std::string> finish_sequences() {
+    std::optional<std::string> wrong;
+    if (!entered_ || failed_ || stuck_) return wrong;
+    entered_ = false;
+    for (const Chain& chain : plan_.data()->program.chains) {
+      if (!chain.sequence) continue;
+      try {
+        if (auto told = chain.sequence->finish()) wrong = std::move(told);
+      } catch (const std::exception& error) {  // a hook's
+        wrong = fmt::format("{}: on_epoch_end threw: {}", chain.sequence->title(), error.what());
+      }
+    }
+    return wrong;
+  }
+
+  /// `body` with a run that is under way. What it throws ends the run: the step was not delivered,
+  /// and the next call computes it again.
+  template <typename Body>
+  std::invoke_result_t<Body&> attempt(Body body) {
+    try {
+      if (run_ && run_->stopped()) stop_run();
+      if (!run_) start_run();
+      return body();
+    } catch (Error&) {
+      failed_ = true;
+      stop_run();
+      throw;
+    }
+  }
+
+  StepBatches compute_shares(std::uint64_t step, const Place& place, const BlockView* pulled) {
+    const ElementSpec spec = spec_for(place, pulled);
+    StepBatches batches;
+    for_each_share(place, [&](std::uint32_t share, const Cut& cut) {
+      const ShareFacts facts{epoch_,          step,     share,      plan_.shares().total,
+                             cut.size(share), cut.rows, cut.slots()};
+      batches.emplace_back(
+          compute_once(*plan_.data(), {place, cut.first(share), facts, pulled}, spec));
+    });
+    return batches;
+  }
+
+  StepBatches replay_stream(std::uint64_t step);
+
+  template <typename Body>
+  void for_each_share(const Place& place, Body body) const {
+    const Shares& shares = plan_.shares();
+    const Cut cut = cut_of(place, shares.total);
+    for (std::uint32_t share = shares.first; share < shares.first + shares.count; ++share)
+      body(share, cut);
+  }
+
+  ElementSpec spec_for(const Place& place, const BlockView* pulled) {
+    if (plan_.data()->program.spec.known) return plan_.data()->program.spec;
+    if (mold_.layout && !mold_.layout->spec.fields.empty()) return mold_.layout->spec;
+    if (place.count == 0) return ElementSpec::none();
+    // The first row that is ours, or another's: every share has the same fields.
+    const std::uint64_t row = cut_of(place, plan_.shares().total).first(plan_.shares().first);
+    return ElementSpec::of(compute_row(*plan_.data(), place, row < place.count ? row : 0, pulled));
+  }
+
+  void start_run();
+
+  void stop_run() {
+    if (!run_) return;
+    {
+      Lock lock(stop_mutex_);
+      running_.reset();
+      running_pool_.reset();
+      last_trace_run_ = run_->trace_run();
+    }
+    mold_ = run_->mold();
+    // As long as nothing was delivered, what a state promised is still to come.
+    if (StreamPlace reached = run_->stream_place(); reached.anchor != stream_.anchor) {
+      stream_ = std::move(reached);
+      stream_.next.clear();
+    }
+    run_->stop(pool_.get());
+    run_.reset();
+  }
+
+  void go_to(std::uint64_t epoch, std::uint64_t step, Geometry geometry, StreamPlace stream = {}) {
+    stop_run();
+    resumed_ = false;
+    epoch_ = epoch;
+    step_ = first_step_ = step;
+    geometry_ = std::move(geometry);
+    stream_ = first_place_ = std::move(stream);
+  }
+
+  Plan plan_;
+  std::shared_ptr<LoaderWatch> watch_;
+  std::uint64_t batches_ = 0;  // given in all
+  bool entered_ = false;       // hooks of Sequences were called
+  bool failed_ = false;
+  std::atomic<bool> stuck_ = false;
+  LoaderOptions options_;
+  std::string name_;
+  std::uint64_t lookahead_steps_ = 0;
+  std::atomic<std::uint64_t> epoch_ = 0;  // other threads may ask for it
+  std::uint64_t step_ = 0;
+  bool resumed_ = false;  // a state was restored, and nothing was received since
+  Geometry geometry_;     // of this epoch
+  StreamPlace stream_;    // of a stream: where the next run begins
+  // Where this epoch was entered: 0, or where a state was saved.
+  std::uint64_t first_step_ = 0;
+  StreamPlace first_place_;
+  Ledger ledger_;
+  Mold mold_;
+  std::shared_ptr<Pool> pool_;
+  std::shared_ptr<ReadPace> pace_ = std::make_shared<ReadPace>();
+  std::shared_ptr<PassRun> run_;
+
+  mutable Mutex stop_mutex_;  // `stop` and reports come from any thread, with handles of their own
+  std::shared_ptr<PassRun> running_ PENSTOCK_GUARDED_BY(stop_mutex_);
+  std::shared_ptr<Pool> running_pool_ PENSTOCK_GUARDED_BY(stop_mutex_);
+  std::uint32_t last_trace_run_ PENSTOCK_GUARDED_BY(stop_mutex_) = 0;
+};
+
+}  // namespace penstock
