@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include "base/fault.h"
@@ -91,6 +93,8 @@ void Pool::start_missing_threads() {
     std::unique_ptr<Thread>& thread = shared_->threads[slot];
     if (thread) continue;
     try {
+      if (PENSTOCK_FAULT("pool.thread"))
+        throw std::system_error(EAGAIN, std::generic_category(), "thread");
       thread = std::make_unique<Thread>(fmt::format("penstock-{}", slot),
                                         [shared = shared_, slot] { serve(shared, slot); });
     } catch (const std::exception& error) {

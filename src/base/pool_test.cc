@@ -274,7 +274,7 @@ TEST_F(PoolTest, AWorkIsAskedAlthoughAnotherLeavesWhileTheThreadAsksAround) {
 
 TEST_F(PoolTest, APoolThatCannotStartAllItsThreadsEndsThoseThatItStarted) {
   const std::size_t before = threads_of_process();
-  fault::arm("thread.start", 3);
+  fault::arm("pool.thread", 3);
   EXPECT_THROW(Pool(4), ResourceError);
   fault::disarm_all();
   // A thread that was joined may be listed for a moment longer.
@@ -293,7 +293,7 @@ TEST_F(PoolTest, AThreadThatCouldNotBeReplacedIsStartedForTheNextWork) {
   });
   pool.attach(stuck, 1);
   while (!inside) yield_thread();
-  fault::arm("thread.start", 1);
+  fault::arm("pool.thread", 1);
   EXPECT_EQ(pool.detach(*stuck, std::chrono::nanoseconds(0)), 1U);
   fault::disarm_all();
   Pieces pieces;

@@ -4,15 +4,11 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <fstream>
 #include <sstream>
-#include <system_error>
 #include <thread>
 #include <utility>
-
-#include "base/fault.h"
 
 namespace penstock {
 
@@ -23,8 +19,6 @@ class Thread::Impl {
 
 Thread::Thread(const std::string& name, std::function<void()> body)
     : impl_(std::make_unique<Impl>()) {
-  if (PENSTOCK_FAULT("thread.start"))
-    throw std::system_error(EAGAIN, std::generic_category(), "thread");
   impl_->thread = std::thread([name = name.substr(0, 15), body = std::move(body)] {
     pthread_setname_np(pthread_self(), name.c_str());
     body();

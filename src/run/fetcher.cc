@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <deque>
 #include <new>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
 
@@ -217,6 +219,8 @@ void Fetcher::queue(std::uint64_t step, std::vector<PlannedRead> reads) {
     });
     auto slot = std::make_shared<Slot>();
     try {
+      if (PENSTOCK_FAULT("fetcher.thread"))
+        throw std::system_error(EAGAIN, std::generic_category(), "thread");
       slot->thread = std::make_unique<Thread>(fmt::format("penstock-io-{}", shared_->slots.size()),
                                               [shared = shared_, slot] { serve(shared, slot); });
     } catch (const std::exception&) {

@@ -212,7 +212,7 @@ TEST_F(FetcherTest, WhatMemoryDoesNotTakeIsAFailureOfTheRow) {
 
 TEST_F(FetcherTest, WhereNoThreadCanBeStartedTheWorkersReadForThemselves) {
   make_slow();
-  fault::arm("thread.start", 1);
+  fault::arm("fetcher.thread", 1);
   fetcher_.queue(0, {planned(0, "a"), planned(1, "b")});
   fault::disarm_all();
   EXPECT_EQ(fetcher_.threads(), 0U);
