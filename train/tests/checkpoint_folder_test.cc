@@ -60,14 +60,15 @@ Checkpoint of_run(const std::string& run, std::uint64_t iteration) {
 }
 
 TEST_F(CheckpointFolderTest, ASaveNeverRemovesWhatItWroteNorAnotherRunsCheckpoints) {
+  save_checkpoint(where(), of_run("oldest", 5));
   for (const std::uint64_t iteration : {50, 75, 100})
     save_checkpoint(where(), of_run("old", iteration));
   for (const std::uint64_t iteration : {25, 30, 35, 40}) {
     const std::string path = save_checkpoint(where(), of_run("new", iteration), 2);
     EXPECT_EQ(iteration_at(path), iteration);
   }
-  EXPECT_THAT(names(), ElementsAre("step-0000000035", "step-0000000040", "step-0000000050",
-                                   "step-0000000075", "step-0000000100"));
+  EXPECT_THAT(names(), ElementsAre("step-0000000005", "step-0000000035", "step-0000000040",
+                                   "step-0000000050", "step-0000000075", "step-0000000100"));
 }
 
 TEST_F(CheckpointFolderTest, OnlyWholeCheckpointsCountAsKept) {
