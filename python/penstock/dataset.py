@@ -41,7 +41,7 @@ class _Words(type):
     """Says what to write for `ps.Dataset.range` and other names of tf.data's class."""
 
     def __getattr__(cls, name: str) -> Any:
-        raise verb_is_missing(name)
+        raise verb_is_missing(name, [each for each in dir(cls) if not each.startswith("_")])
 
 
 @explained
@@ -59,7 +59,7 @@ class Dataset(metaclass=_Words):
         self._loader: Any = None
 
     def __getattr__(self, name: str) -> Any:
-        raise verb_is_missing(name)
+        raise verb_is_missing(name, [each for each in dir(self) if not each.startswith("_")])
 
     # Sample to sample
 

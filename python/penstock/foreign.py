@@ -243,14 +243,15 @@ def explained(target: T, word: str = "", signature: inspect.Signature | None = N
         word or call.__name__, call, signature or inspect.signature(call))
 
 
-def verb_is_missing(name: str) -> MissingNameError:
+def verb_is_missing(name: str, known: list[str]) -> MissingNameError:
     """For an attribute that a dataset does not have."""
     if name in SOURCES:
         return MissingNameError(f"Dataset has no attribute {name!r}",
                                 remedy=f"sources are functions: ps.{name}(...)")
-    if name in VERBS:
-        return MissingNameError(f"Dataset has no attribute {name!r}", remedy=VERBS[name])
-    return MissingNameError(f"Dataset has no attribute {name!r}")
+    near = difflib.get_close_matches(name, known, 1)
+    return MissingNameError(
+        f"Dataset has no attribute {name!r}",
+        remedy=VERBS.get(name, "") or (f"did you mean {near[0]}?" if near else ""))
 
 
 def name_is_missing(name: str) -> MissingNameError:

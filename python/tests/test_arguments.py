@@ -400,6 +400,7 @@ FOREIGN_NAMES = {
     "there is no reader of this format yet": lambda: ps.TFRecordDataset("x"),
     "Loader(dataset, on_error": lambda: dataset().ignore_errors(),
     "leave it out: functions run in parallel": lambda: ps.AUTOTUNE,
+    "did you mean shuffle?": lambda: dataset().suffle(),
 }
 
 

@@ -93,6 +93,20 @@ def test_a_state_travels_between_a_loader_and_a_feed():
         batch.numpy().tolist() for batch in loop]
 
 
+@pytest.mark.parametrize("options, epochs", [({}, [[5], [6, 0, 1]]),
+                                             ({"restart": True}, [[0, 1, 2], [0, 1, 2]])])
+@pytest.mark.parametrize("make", [lambda: ps.range(7).batch(1), stream])
+def test_a_feed_takes_a_state_beyond_the_steps_of_its_epochs(make, options, epochs):
+    plain = ps.Loader(make())
+    loop = iter(plain)
+    for _ in range(5):
+        next(loop)
+    feed = ps.OneDeviceStrategy().distribute(make(), steps_per_epoch=3, **options)
+    feed.load_state_dict(plain.state_dict())
+    assert [[int(step.shares[0].numpy()[0]) for step in itertools.islice(feed, 9)]
+            for _ in range(2)] == epochs
+
+
 def test_a_state_of_other_epochs_is_refused():
     loader = ps.Loader(numbers(), steps_per_epoch=5)
     loop = iter(loader)

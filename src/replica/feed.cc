@@ -142,9 +142,14 @@ void Feed::Impl::restore(const State& state) {
   if (state.epochs) {
     epoch_ = state.epochs->epoch;
     epoch_steps_ = state.epochs->step;
-  } else if (restart_ || plan().steps().is_unknown()) {
+  } else if (restart_) {
+    // A Loader's own state may be beyond the steps of an epoch: that epoch is over then.
+    const bool over = state.step >= *steps_;
+    epoch_ = state.epoch + (over ? 1 : 0);
+    epoch_steps_ = over ? 0 : state.step;
+  } else if (plan().steps().is_unknown()) {
     epoch_ = state.epoch;
-    epoch_steps_ = state.step;
+    epoch_steps_ = state.step % *steps_;
   } else {
     // A Loader's own state: count what it has passed in epochs of ours.
     const std::uint64_t pass = plan().steps().is_counted() ? plan().steps().count() : 0;

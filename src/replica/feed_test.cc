@@ -183,6 +183,22 @@ TEST(FeedTest, SetEpochRightAfterARestoreKeepsThePlace) {
   }
 }
 
+TEST(FeedTest, ALoadersStateBeyondTheStepsOfAnEpochIsInAnEpochThatEnds) {
+  MirroredStrategy strategy(cpus(2));
+  const Dataset stream = Dataset::range(7).filter([](std::int64_t) { return true; }).batch(1);
+  for (const Dataset& dataset : {Dataset::range(7).batch(1), stream}) {
+    Loader loader(dataset);
+    for (int step = 0; step < 5; ++step) loader.next();
+    Feed through = strategy.distribute(dataset, {.steps_per_epoch = 3});
+    through.restore(loader.state());
+    EXPECT_THAT(ids_of_epoch(through), ElementsAre(5));
+    Feed anew = strategy.distribute(dataset, {.steps_per_epoch = 3, .restart = true});
+    anew.restore(loader.state());
+    EXPECT_EQ(anew.epoch(), 1U);
+    EXPECT_THAT(ids_of_epoch(anew), ElementsAre(0, 1, 2));
+  }
+}
+
 TEST(FeedTest, AnEndlessDatasetNeedsSteps) {
   MirroredStrategy strategy(cpus(2));
   const Dataset endless = Dataset::range(7).batch(2).repeat();
