@@ -53,8 +53,9 @@ Failure unsupported(std::string what) {
 
 /// Whether its ones are neighbors.
 bool in_one_piece(std::uint32_t mask) {
+  if (mask == 0) return false;
   const std::uint32_t low = mask >> static_cast<unsigned>(std::countr_zero(mask));
-  return mask != 0 && (low & (low + 1)) == 0;
+  return (low & (low + 1)) == 0;
 }
 
 std::optional<Failure> read_masks(EncodedBytes bytes, std::size_t count, BmpHeader& header) {

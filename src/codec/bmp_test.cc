@@ -151,6 +151,8 @@ TEST(BmpTest, WhatCannotBeReadIsNamedWithARemedy) {
               HasSubstr("color mask of 0x00000f0f"));
   EXPECT_THAT(message({.bits = 32, .packing = 3, .masks = {0xff, 0xff, 0xff}}),
               HasSubstr("color mask"));
+  EXPECT_THAT(message({.bits = 32, .packing = 3, .masks = {0xff00, 0, 0xff}}),
+              HasSubstr("color mask of 0x00000000"));
   EXPECT_THAT(message({.bits = 16, .packing = 3, .masks = {0x1f0000, 0xf0, 0xf}}),
               HasSubstr("color mask"));
 }

@@ -37,6 +37,7 @@ inline BmpColor bmp_color(int x, int y) {
 }
 
 inline std::uint32_t masked(std::uint8_t value, std::uint32_t mask) {
+  if (mask == 0) return 0;
   const int bits = std::popcount(mask);
   const std::uint32_t level =
       bits <= 8 ? std::uint32_t{value} >> (8 - bits) : std::uint32_t{value} << (bits - 8);
