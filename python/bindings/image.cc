@@ -7,6 +7,7 @@
 #include "areas.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "callee.h"
 #include "op/image_step.h"
 #include "op/op.h"
 #include "penstock/image.h"
@@ -75,13 +76,18 @@ void bind_image(nb::module_& module) {
       .def("left_out_text", &FolderIndex::left_out_text);
   module.def("list_folder", list_folder);
   module.def("image_folder", [](const FolderIndex& index, bool with_path) {
-    return Dataset::image_folder(index, with_path);
+    return Owning<Dataset>(Dataset::image_folder(index, with_path), {});
   });
-  module.def("from_paths", &Dataset::from_paths, nb::call_guard<nb::gil_scoped_release>());
+  module.def(
+      "from_paths",
+      [](const std::vector<std::string>& paths, const std::vector<std::int32_t>& labels) {
+        return Owning<Dataset>(Dataset::from_paths(paths, labels), {});
+      },
+      nb::call_guard<nb::gil_scoped_release>());
   module.def(
       "list_files",
       [](const std::string& pattern, bool hidden) {
-        return Dataset::list_files(pattern, {.hidden = hidden});
+        return Owning<Dataset>(Dataset::list_files(pattern, {.hidden = hidden}), {});
       },
       nb::call_guard<nb::gil_scoped_release>());
   module.def("read_file", [](const std::string& path) { return read_file(path); });
