@@ -85,7 +85,7 @@ class CollateOp final : public Op, public HasTeam {
  public:
   CollateOp(nb::handle fn, std::string name, std::optional<ElementSpec> spec,
             std::shared_ptr<Team> team)
-      : HasTeam(std::move(team)), fn_(hold(fn)), name_(std::move(name)), spec_(std::move(spec)) {}
+      : HasTeam(std::move(team)), fn_(fn), name_(std::move(name)), spec_(std::move(spec)) {}
   [[nodiscard]] std::string word() const override { return "map"; }
   [[nodiscard]] std::string describe() const override {
     return fmt::format("map \"{}\" (list of samples) -> batch", name_);
@@ -119,7 +119,7 @@ class CollateOp final : public Op, public HasTeam {
   }
 
  private:
-  Held fn_;
+  Callee fn_;
   std::string name_;
   std::optional<ElementSpec> spec_;
 };

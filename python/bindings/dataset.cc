@@ -10,6 +10,7 @@
 #include <string>
 
 #include "areas.h"
+#include "callee.h"
 #include "collate.h"
 #include "functions.h"
 #include "generators.h"
@@ -26,10 +27,12 @@ namespace penstock::python {
 namespace {
 
 using OptionalTail = std::optional<std::string>;
+using OwningDataset = Owning<Dataset>;
+using OwningOp = Owning<OpCall>;
 
 Dataset from_generator(nb::handle factory, const std::string& name, nb::handle spec,
                        bool takes_epoch, bool has_cursor) {
-  const Factory made{hold(factory), takes_epoch, has_cursor, {}};
+  const Factory made{Callee(factory), takes_epoch, has_cursor, {}};
   const SourceOptions options{name, optional_spec(spec)};
   if (has_cursor)
     return Dataset::from_generator(
@@ -40,7 +43,7 @@ Dataset from_generator(nb::handle factory, const std::string& name, nb::handle s
 
 Dataset from_index(std::uint64_t size, nb::handle fn, const std::string& name, nb::handle spec) {
   return Dataset::from_index(size,
-                             [call = hold(fn)](std::uint64_t index) {
+                             [call = Callee(fn)](std::uint64_t index) {
                                return with_interpreter([&] {
                                  return sample_made(call_user(call.get(), nb::make_tuple(index)));
                                });
@@ -122,10 +125,13 @@ auto expander(nb::handle fn) {
     return call(in, nullptr, [](const nb::object& made) {
       const nb::object inner =
           nb::hasattr(made, "_native") ? nb::object(made.attr("_native")) : made;
-      if (!nb::isinstance<Dataset>(inner))
+      if (!nb::isinstance<OwningDataset>(inner))
         throw ConfigError("the function of flat_map or interleave must return a Dataset", {},
                           "wrap arrays in from_tensor_slices, iterators in from_generator");
-      return nb::cast<Dataset>(inner);
+      // The engine uses it longer than the function's result lives.
+      const auto& dataset = nb::cast<const OwningDataset&>(inner);
+      dataset.owned.pin();
+      return static_cast<const Dataset&>(dataset);
     });
   };
 }
@@ -137,6 +143,40 @@ Dataset shuffle(const Dataset& self, std::optional<std::uint64_t> seed, bool dra
   options.reshuffle_each_epoch = reshuffle_each_epoch;
   options.window = window;
   return self.shuffle(options);
+}
+
+/// What `make()` gives, with the functions that it was given and those of what it is made from.
+template <typename Make, typename... Inputs>
+OwningDataset owning(Make make, const Inputs&... inputs) {
+  CalleeCollector collector;
+  Dataset made = make();
+  Owned owned = collector.take();
+  (owned.add(inputs.owned), ...);
+  return {std::move(made), std::move(owned)};
+}
+
+/// A verb without functions of its own.
+template <typename... Arguments>
+auto verb(Dataset (Dataset::*method)(Arguments...) const) {
+  return [method](const OwningDataset& self, std::decay_t<Arguments>... arguments) {
+    return owning([&] { return (self.*method)(std::move(arguments)...); }, self);
+  };
+}
+
+/// `function(self, ...)` as a verb.
+template <typename... Arguments>
+auto verb(Dataset (*function)(const Dataset&, Arguments...)) {
+  return [function](const OwningDataset& self, Arguments... arguments) {
+    return owning([&] { return function(self, std::forward<Arguments>(arguments)...); }, self);
+  };
+}
+
+/// `function(...)` as a source.
+template <typename... Arguments>
+auto source(Dataset (*function)(Arguments...)) {
+  return [function](Arguments... arguments) {
+    return owning([&] { return function(std::forward<Arguments>(arguments)...); });
+  };
 }
 
 std::int64_t cardinality(const Dataset& self) {
@@ -157,45 +197,54 @@ nb::object sample(const Dataset& self, std::uint64_t number) {
 
 void bind_sources(nb::module_& module) {
   module.def("range", [](std::int64_t start, std::int64_t stop, std::int64_t step) {
-    return Dataset::range(start, stop, step);
+    return owning([&] { return Dataset::range(start, stop, step); });
   });
   module.def(
       "from_tensors",
       [](nb::handle value, const std::string& name) {
-        return Dataset::from_tensors(sample_of(value), {name, {}});
+        return owning([&] { return Dataset::from_tensors(sample_of(value), {name, {}}); });
       },
       nb::arg("value").none(), nb::arg("name"));
   module.def(
       "from_tensor_slices",
       [](nb::handle value, const std::string& name) {
-        if (has_texts(value)) return text_slices(value, name);
-        return Dataset::from_tensor_slices(sample_of(value), {name, {}});
+        return owning([&] {
+          if (has_texts(value)) return text_slices(value, name);
+          return Dataset::from_tensor_slices(sample_of(value), {name, {}});
+        });
       },
       nb::arg("value").none(), nb::arg("name"));
-  module.def("from_generator", from_generator, nb::arg("factory"), nb::arg("name"),
+  module.def("from_generator", source(from_generator), nb::arg("factory"), nb::arg("name"),
              nb::arg("spec").none(), nb::arg("takes_epoch"), nb::arg("has_cursor"));
-  module.def("from_index", from_index, nb::arg("size"), nb::arg("fn"), nb::arg("name"),
+  module.def("from_index", source(from_index), nb::arg("size"), nb::arg("fn"), nb::arg("name"),
              nb::arg("spec").none());
-  module.def("from_sequence", from_sequence, nb::arg("sequence"), nb::arg("name"),
+  module.def("from_sequence", source(from_sequence), nb::arg("sequence"), nb::arg("name"),
              nb::arg("spec").none(), nb::arg("pure"), nb::arg("check"));
-  module.def("zip", [](const std::vector<Dataset>& parts, bool strict) {
-    return Dataset::zip(parts, {strict});
+  module.def("zip", [](const std::vector<OwningDataset>& parts, bool strict) {
+    OwningDataset zipped =
+        owning([&] { return Dataset::zip({parts.begin(), parts.end()}, {strict}); });
+    for (const OwningDataset& part : parts) zipped.owned.add(part.owned);
+    return zipped;
   });
   module.def("cast",
              [](nb::handle dtype, const std::string& path) { return cast(dtype_of(dtype), path); });
   module.def(
       "vector_op",
       [](nb::handle fn, const std::string& name, nb::handle spec, const TeamSetup* workers) {
+        CalleeCollector collector;
         OpCall call = vector_op(fn, name, optional_spec(spec));
-        if (workers == nullptr) return call;
-        return OpCall(worker_vector_op(call.op(), std::make_shared<Team>(*workers)));
+        if (workers != nullptr)
+          call = OpCall(worker_vector_op(call.op(), std::make_shared<Team>(*workers)));
+        return OwningOp(std::move(call), collector.take());
       },
       nb::arg("fn"), nb::arg("name"), nb::arg("spec").none(), nb::arg("workers").none());
   module.def(
       "collate_op",
       [](nb::handle fn, const std::string& name, nb::handle spec, const TeamSetup* workers) {
-        return OpCall(collate_op(fn, name, optional_spec(spec),
-                                 workers != nullptr ? std::make_shared<Team>(*workers) : nullptr));
+        CalleeCollector collector;
+        OpCall call(collate_op(fn, name, optional_spec(spec),
+                               workers != nullptr ? std::make_shared<Team>(*workers) : nullptr));
+        return OwningOp(std::move(call), collector.take());
       },
       nb::arg("fn"), nb::arg("name"), nb::arg("spec").none(), nb::arg("workers").none());
   module.def("probe", [](nb::handle fn, const Dataset& input) {
@@ -203,59 +252,82 @@ void bind_sources(nb::module_& module) {
   });
 }
 
-void bind_functions_of(nb::class_<Dataset>& dataset) {
-  dataset.def("map", map_samples, nb::arg("fn"), nb::arg("arguments"), nb::arg("spec").none(),
+using DatasetClass = nb::class_<OwningDataset, Dataset>;
+
+void bind_functions_of(DatasetClass& dataset) {
+  dataset.def("map", verb(map_samples), nb::arg("fn"), nb::arg("arguments"), nb::arg("spec").none(),
               nb::arg("row_wise"), nb::arg("workers").none());
-  dataset.def("packed", packed);
-  dataset.def("map_op", [](const Dataset& self, const OpCall& call) { return self.map(call); });
-  dataset.def("filter", filter);
-  dataset.def("take_while", take_while);
-  dataset.def("select", select);
+  dataset.def("packed", verb(packed));
+  dataset.def(
+      "map_op",
+      [](const OwningDataset& self, nb::handle op) {
+        const auto& call = nb::cast<const OpCall&>(op);
+        OwningDataset made = owning([&] { return self.map(call); }, self);
+        if (nb::isinstance<OwningOp>(op)) made.owned.add(nb::cast<const OwningOp&>(op).owned);
+        return made;
+      },
+      nb::sig("def map_op(self, op: OpCall, /) -> Dataset"));
+  dataset.def("filter", verb(filter));
+  dataset.def("take_while", verb(take_while));
+  dataset.def("select", verb(select));
   dataset.def(
       "flat_map",
-      [](const Dataset& self, nb::handle fn, const std::string& name, nb::handle spec) {
-        return self.flat_map(expander(fn), {name, optional_spec(spec)});
+      [](const OwningDataset& self, nb::handle fn, const std::string& name, nb::handle spec) {
+        return owning([&] { return self.flat_map(expander(fn), {name, optional_spec(spec)}); },
+                      self);
       },
       nb::arg("fn"), nb::arg("name"), nb::arg("spec").none());
   dataset.def(
       "interleave",
-      [](const Dataset& self, nb::handle fn, std::uint64_t cycle, std::uint64_t block,
+      [](const OwningDataset& self, nb::handle fn, std::uint64_t cycle, std::uint64_t block,
          const std::string& name, nb::handle spec) {
-        return self.interleave(expander(fn), {cycle, block, name, optional_spec(spec)});
+        return owning(
+            [&] {
+              return self.interleave(expander(fn), {cycle, block, name, optional_spec(spec)});
+            },
+            self);
       },
       nb::arg("fn"), nb::arg("cycle"), nb::arg("block"), nb::arg("name"), nb::arg("spec").none());
 }
 
-void bind_order_of(nb::class_<Dataset>& dataset) {
-  dataset.def("shuffle", shuffle, nb::arg("seed").none(), nb::arg("drawn"), nb::arg("reshuffle"),
-              nb::arg("window").none());
-  dataset.def("split", &Dataset::split);
-  dataset.def("repeat", &Dataset::repeat);
-  dataset.def("take", &Dataset::take);
-  dataset.def("skip", &Dataset::skip);
-  dataset.def("shard", &Dataset::shard);
-  dataset.def("concatenate", &Dataset::concatenate);
-  dataset.def("enumerate", &Dataset::enumerate);
+void bind_order_of(DatasetClass& dataset) {
+  dataset.def("shuffle", verb(shuffle), nb::arg("seed").none(), nb::arg("drawn"),
+              nb::arg("reshuffle"), nb::arg("window").none());
+  dataset.def("split", [](const OwningDataset& self, double fraction, std::uint64_t seed) {
+    auto [first, rest] = self.split(fraction, seed);
+    return std::pair(OwningDataset(std::move(first), self.owned),
+                     OwningDataset(std::move(rest), self.owned));
+  });
+  dataset.def("repeat", verb(&Dataset::repeat));
+  dataset.def("take", verb(&Dataset::take));
+  dataset.def("skip", verb(&Dataset::skip));
+  dataset.def("shard", verb(&Dataset::shard));
+  dataset.def("concatenate", [](const OwningDataset& self, const OwningDataset& next) {
+    return owning([&] { return self.concatenate(next); }, self, next);
+  });
+  dataset.def("enumerate", verb(&Dataset::enumerate));
   dataset.def(
       "batch",
-      [](const Dataset& self, std::int64_t size, const OptionalTail& tail, bool drop) {
-        return self.batch(size, {tail_of_name(tail), drop});
+      [](const OwningDataset& self, std::int64_t size, const OptionalTail& tail, bool drop) {
+        return owning([&] { return self.batch(size, {tail_of_name(tail), drop}); }, self);
       },
       nb::arg("size"), nb::arg("tail").none(), nb::arg("drop_remainder"));
-  dataset.def("unbatch", &Dataset::unbatch);
+  dataset.def("unbatch", verb(&Dataset::unbatch));
   dataset.def(
       "cache",
-      [](const Dataset& self, std::optional<std::uint64_t> bytes) {
-        return self.cache({bytes.value_or(UINT64_MAX)});
+      [](const OwningDataset& self, std::optional<std::uint64_t> bytes) {
+        return owning([&] { return self.cache({bytes.value_or(UINT64_MAX)}); }, self);
       },
       nb::arg("bytes_max").none());
-  dataset.def("prefetch", [](const Dataset& self, std::uint64_t steps, std::uint64_t bytes) {
-    return self.prefetch({steps, bytes});
+  dataset.def("prefetch", [](const OwningDataset& self, std::uint64_t steps, std::uint64_t bytes) {
+    return owning([&] { return self.prefetch({steps, bytes}); }, self);
   });
   dataset.def(
       "with_options",
-      [](const Dataset& self, const std::string& name, std::optional<unsigned> threads,
-         std::optional<std::uint64_t> bytes) { return self.with_options({name, threads, bytes}); },
+      [](const OwningDataset& self, const std::string& name, std::optional<unsigned> threads,
+         std::optional<std::uint64_t> bytes) {
+        return owning([&] { return self.with_options({name, threads, bytes}); }, self);
+      },
       nb::arg("name"), nb::arg("threads").none(), nb::arg("lookahead_bytes").none());
 }
 
@@ -263,6 +335,7 @@ void bind_order_of(nb::class_<Dataset>& dataset) {
 
 void bind_dataset(nb::module_& module) {
   nb::class_<OpCall>(module, "OpCall", "An op of the catalogue with its arguments.");
+  nb::class_<OwningOp, OpCall>(module, "FunctionOp", nb::type_slots(owning_slots<OwningOp>()));
   nb::class_<MapArguments>(module, "MapArguments")
       .def("__init__",
            [](MapArguments* self, const std::string& title, const std::string& name,
@@ -275,12 +348,17 @@ void bind_dataset(nb::module_& module) {
                           const nb::bytes& setup, const std::string& title, unsigned workers) {
         new (self) TeamSetup{command, {setup.c_str(), setup.size()}, title, workers};
       });
-  nb::class_<Dataset> dataset(module, "Dataset");
+  nb::class_<Dataset>(module, "Graph", "A dataset without its functions.");
+  DatasetClass dataset(module, "Dataset", nb::type_slots(owning_slots<OwningDataset>()));
   bind_functions_of(dataset);
   bind_order_of(dataset);
-  dataset.def("resolve", [](const Dataset& self) {
-    const Unlocked unlocked;
-    return self.resolve(look_for_signals);
+  dataset.def("resolve", [](const OwningDataset& self) {
+    return owning(
+        [&] {
+          const Unlocked unlocked;
+          return self.resolve(look_for_signals);
+        },
+        self);
   });
   dataset.def("cardinality", cardinality);
   dataset.def("element_spec", [](const Dataset& self) { return to_python(self.element_spec()); });

@@ -185,7 +185,7 @@ namespace {
 class VectorOp final : public Op {
  public:
   VectorOp(nb::handle fn, std::string name, std::optional<ElementSpec> spec)
-      : fn_(hold(fn)), name_(std::move(name)), spec_(std::move(spec)) {}
+      : fn_(fn), name_(std::move(name)), spec_(std::move(spec)) {}
   [[nodiscard]] std::string word() const override { return "map"; }
   [[nodiscard]] std::string describe() const override {
     return fmt::format("map_batch \"{}\"", name_);
@@ -250,7 +250,7 @@ class VectorOp final : public Op {
 
   static constexpr std::size_t kSmall = 64 << 10;
 
-  Held fn_;
+  Callee fn_;
   std::string name_;
   std::optional<ElementSpec> spec_;
   mutable ShortTurn::Cost cost_;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "callee.h"
 #include "interpreter.h"
 #include "penstock/dataset.h"
 #include "penstock/function.h"
@@ -35,7 +36,7 @@ struct GeneratorKey {
 class SampleCall {
  public:
   SampleCall(nb::handle fn, Calling calling)
-      : fn_(hold(fn)),
+      : fn_(fn),
         calling_(std::move(calling)),
         looks_(std::make_shared<Looks>(calling_.title.empty() ? 0 : kLooks)) {}
   [[nodiscard]] bool random() const { return calling_.keyed || calling_.random; }
@@ -59,7 +60,7 @@ class SampleCall {
   };
   [[nodiscard]] nb::object looked_at(nb::handle arguments, nb::handle keywords) const;
 
-  Held fn_;
+  Callee fn_;
   Calling calling_;
   std::shared_ptr<Looks> looks_;
   std::function<void()> tell_;
@@ -88,7 +89,7 @@ ElementSpec probed_spec(nb::handle fn, const ElementSpec& input);
 
 /// What makes iterators: `factory()` or, if it wants the epoch, `factory(epoch)`.
 struct Factory {
-  Held call;
+  Callee call;
   bool takes_epoch = false;
   bool has_cursor = false;
   std::optional<ElementSpec> spec;

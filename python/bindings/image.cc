@@ -7,6 +7,7 @@
 #include "areas.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "callee.h"
 #include "op/image_step.h"
 #include "op/op.h"
 #include "penstock/image.h"
@@ -88,7 +89,7 @@ void bind_image(nb::module_& module) {
       .def("left_out_text", &FolderIndex::left_out_text);
   module.def("list_folder", list_folder);
   module.def("image_folder", [](const FolderIndex& index, bool with_path) {
-    return Dataset::image_folder(index, with_path);
+    return Owning<Dataset>(Dataset::image_folder(index, with_path), {});
   });
   module.def("from_paths",
              [](const std::vector<nb::bytes>& paths, const std::vector<std::int64_t>& labels) {
@@ -96,12 +97,12 @@ void bind_image(nb::module_& module) {
                files.reserve(paths.size());
                for (const nb::bytes& path : paths) files.push_back(path_of(path));
                const nb::gil_scoped_release release;
-               return Dataset::from_paths(files, labels);
+               return Owning<Dataset>(Dataset::from_paths(files, labels), {});
              });
   module.def("list_files", [](const nb::bytes& pattern, bool hidden) {
     const std::string path = path_of(pattern);
     const nb::gil_scoped_release release;
-    return Dataset::list_files(path, {.hidden = hidden});
+    return Owning<Dataset>(Dataset::list_files(path, {.hidden = hidden}), {});
   });
   module.def("read_file", [](const std::string& path) { return read_file(path); });
 

@@ -15,6 +15,7 @@
 #include "areas.h"
 #include "base/mutex.h"
 #include "batches.h"
+#include "callee.h"
 #include "feed/one_batch.h"
 #include "loaders.h"
 #include "one_at_a_time.h"
@@ -335,7 +336,9 @@ class NextScope {
 
 class EpochLoop {
  public:
-  explicit EpochLoop(BoxPtr box) : box_(std::move(box)) {
+  Owned owned;
+
+  EpochLoop(BoxPtr box, Owned owns) : owned(std::move(owns)), box_(std::move(box)) {
     const Unlocked unlocked;
     cursor_ = box_->begin();
   }
@@ -350,6 +353,7 @@ class EpochLoop {
   nb::object next() {
     check_may_run();
     if (ended_) throw nb::stop_iteration();
+    throw_if_interrupted();  // before a batch is taken, which would be lost
     const NextScope only(*cursor_);
     std::optional<Batch> batch;
     // With the interpreter held: what lies ready must not wait until a function lets go of it.
@@ -365,7 +369,6 @@ class EpochLoop {
       batch = cursor_->iterator()->next();
       ShortTurn::let_pass();
     }
-    throw_if_interrupted();
     if (!batch) {
       cursor_->inside = false;
       end();
@@ -407,7 +410,9 @@ class PyLoader {
   }
 
  public:
-  PyLoader(const Dataset& dataset, const nb::dict& given) {
+  Owned owned;
+
+  PyLoader(const Owning<Dataset>& dataset, const nb::dict& given) : owned(dataset.owned) {
     check_may_run();
     const LoaderOptions options = loader_options(given);
     const bool debug = nb::cast<bool>(given["debug"]);
@@ -425,7 +430,7 @@ class PyLoader {
   }
   [[nodiscard]] nb::object iterate() const {
     check_may_run();
-    return make_object<EpochLoop>(box_);
+    return make_object<EpochLoop>(box_, owned);
   }
   [[nodiscard]] std::string state() const {
     return use([](Cursor& cursor) { return cursor.iterator()->state().to_json(); });
@@ -456,10 +461,13 @@ class PyLoader {
     const auto cursor = own.newest();
     return look(*cursor->iterator());
   }
-  void close() const {
+  void close() {
     if (forked_while_running()) return;
-    const Unlocked unlocked;
-    box_->close();
+    {
+      const Unlocked unlocked;
+      box_->close();
+    }
+    owned.clear();
   }
   void stop() const {
     if (forked_while_running()) return;
@@ -479,14 +487,15 @@ class PyLoader {
 }  // namespace
 
 void bind_loader(nb::module_& module) {
-  nb::class_<EpochLoop>(module, "EpochLoop", "The batches of one epoch.")
+  nb::class_<EpochLoop>(module, "EpochLoop", "The batches of one epoch.",
+                        nb::type_slots(owning_slots<EpochLoop>()))
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> EpochLoop"))
       .def("__next__", &EpochLoop::next, nb::sig("def __next__(self) -> Batch"))
       .def("__length_hint__", &EpochLoop::hint);
-  nb::class_<PyLoader> loader(module, "Loader");
-  loader.def(nb::init<const Dataset&, const nb::dict&>());
+  nb::class_<PyLoader> loader(module, "Loader", nb::type_slots(owning_slots<PyLoader>()));
+  loader.def(nb::init<const Owning<Dataset>&, const nb::dict&>());
   loader.def("iterate", &PyLoader::iterate, nb::sig("def iterate(self) -> EpochLoop"));
   loader.def("plan", [](const PyLoader& self) { return self.box().loader()->plan(); });
   loader.def("epoch", [](const PyLoader& self) {

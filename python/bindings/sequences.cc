@@ -7,14 +7,14 @@
 namespace penstock::python {
 
 UserSequence::UserSequence(nb::handle object)
-    : object_(hold(object)),
+    : object_(object),
       size_(nb::len(object)),
       has_begin_(nb::hasattr(object, "on_epoch_begin")),
       has_end_(nb::hasattr(object, "on_epoch_end")) {}
 
 Sample UserSequence::get(std::uint64_t index) {
   return with_interpreter([&] {
-    nb::object made = call_user(kept().getitem, nb::make_tuple(nb::borrow(object_.get()), index));
+    nb::object made = call_user(kept().getitem, nb::make_tuple(object_.get(), index));
     // Keras takes a list of inputs and targets as it takes a tuple.
     if (PyList_Check(made.ptr())) made = nb::tuple(made);
     return sample_made(made);
@@ -22,7 +22,9 @@ Sample UserSequence::get(std::uint64_t index) {
 }
 
 void UserSequence::call_hook(const char* name) const {
-  with_interpreter([&] { call_user(nb::handle(object_.get()).attr(name), nb::make_tuple()); });
+  with_interpreter([&] {
+    if (!object_.gone()) call_user(object_.get().attr(name), nb::make_tuple());
+  });
 }
 
 void UserSequence::on_epoch_begin() {

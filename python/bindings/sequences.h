@@ -1,6 +1,7 @@
 #pragma once
 // Users' Sequence objects as the engine's.
 
+#include "callee.h"
 #include "interpreter.h"
 #include "penstock/sequence.h"
 
@@ -17,7 +18,7 @@ class UserSequence final : public Sequence {
 
  private:
   void call_hook(const char* name) const;
-  Held object_;
+  Callee object_;
   std::uint64_t size_;
   bool has_begin_;
   bool has_end_;

@@ -13,6 +13,7 @@
 
 #include "areas.h"
 #include "batches.h"
+#include "callee.h"
 #include "loaders.h"
 #include "one_at_a_time.h"
 #include "values.h"
@@ -57,8 +58,12 @@ class PyStrategy final : public Running {
 
 class PyFeed final : public Running {
  public:
-  PyFeed(Feed feed, std::unique_ptr<TeamLeases> leases)
-      : leases_(std::move(leases)), feed_(std::make_shared<Feed>(std::move(feed))) {}
+  Owned owned;
+
+  PyFeed(Feed feed, std::unique_ptr<TeamLeases> leases, Owned owns)
+      : owned(std::move(owns)),
+        leases_(std::move(leases)),
+        feed_(std::make_shared<Feed>(std::move(feed))) {}
   ~PyFeed() override {
     if (forked_while_running()) {
       new std::shared_ptr<Feed>(std::move(feed_));  // see forked_while_running
@@ -138,11 +143,11 @@ class FeedLoop {
 
   nb::object next() {
     if (ended_) throw nb::stop_iteration();
+    throw_if_interrupted();  // before a step is taken, which would be lost
     std::optional<Step> step = nb::inst_ptr<PyFeed>(owner_)->next([this](Feed& feed) {
       advance(feed);
       return *at_ != Feed::EpochEnd{} ? std::optional(**at_) : std::nullopt;
     });
-    throw_if_interrupted();
     ended_ = !step;
     if (ended_) throw nb::stop_iteration();
     return nb::cast(std::move(*step));
@@ -285,8 +290,8 @@ nb::list run(const PyStrategy& self, nb::handle fn, const Step& step) {
 }
 
 nb::object next(PyFeed& self) {
+  throw_if_interrupted();  // before a step is taken, which would be lost
   std::optional<Step> step = self.next([](Feed& feed) { return feed.next(); });
-  throw_if_interrupted();
   if (!step) return nb::none();
   return nb::cast(std::move(*step));
 }
@@ -302,7 +307,8 @@ DistributeOptions distribute_options(const nb::dict& given) {
   return options;
 }
 
-nb::object distribute(const PyStrategy& self, const Dataset& dataset, const nb::dict& given) {
+nb::object distribute(const PyStrategy& self, const Owning<Dataset>& dataset,
+                      const nb::dict& given) {
   const DistributeOptions options = distribute_options(given);
   std::optional<Feed> feed;
   auto leases = std::make_unique<TeamLeases>(dataset);
@@ -310,7 +316,7 @@ nb::object distribute(const PyStrategy& self, const Dataset& dataset, const nb::
     const Unlocked unlocked;
     feed.emplace(self.get().distribute(dataset, options));
   }
-  return make_object<PyFeed>(std::move(*feed), std::move(leases));
+  return make_object<PyFeed>(std::move(*feed), std::move(leases), dataset.owned);
 }
 
 nb::object distribute_from_function(const PyStrategy& self, nb::handle make,
@@ -318,20 +324,22 @@ nb::object distribute_from_function(const PyStrategy& self, nb::handle make,
   const DistributeOptions options = distribute_options(given);
   std::optional<Feed> feed;
   std::unique_ptr<TeamLeases> leases;
+  Owned owned;
   {
     const Unlocked unlocked;
     feed.emplace(self.get().distribute_from_function(
         [&](const InputContext& context) {
           return with_interpreter([&] {
             const nb::object made = call_user(make, nb::make_tuple(nb::cast(context)));
-            const auto dataset = nb::cast<Dataset>(made);
+            const auto& dataset = nb::cast<const Owning<Dataset>&>(made);
             leases = std::make_unique<TeamLeases>(dataset);
-            return dataset;
+            owned = dataset.owned;
+            return static_cast<const Dataset&>(dataset);
           });
         },
         options));
   }
-  return make_object<PyFeed>(std::move(*feed), std::move(leases));
+  return make_object<PyFeed>(std::move(*feed), std::move(leases), std::move(owned));
 }
 
 nb::object all_reduce(const PyReplica& self, nb::handle op, nb::handle value, nb::handle given) {
@@ -406,7 +414,7 @@ void bind_feed(nb::module_& module) {
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> FeedLoop"))
       .def("__next__", &FeedLoop::next, nb::sig("def __next__(self) -> Step"));
-  nb::class_<PyFeed> feed(module, "Feed");
+  nb::class_<PyFeed> feed(module, "Feed", nb::type_slots(owning_slots<PyFeed>()));
   feed.def(
       "iterate", [](nb::handle self) { return make_object<FeedLoop>(nb::borrow(self)); },
       nb::sig("def iterate(self) -> FeedLoop"));

@@ -74,20 +74,17 @@ def test_a_cache_keeps_what_the_function_gave_at_the_time():
         assert [int(row[0]) for batch in loader for row in batch.numpy()] == list(range(40))
 
 
-def test_map_batch_and_collate_functions_may_use_one_buffer_again():
-    buffer = np.zeros((8, 20 * LARGE), np.float32)  # large enough to be copied without the lock
+def test_map_batch_and_collate_functions_may_use_one_buffer_per_thread_again():
+    own = threading.local()
 
     def rows(x):
-        buffer[:len(x)] = x[:, None]
-        return buffer[:len(x)]
+        if not hasattr(own, "buffer"):  # large enough to be copied without the interpreter lock
+            own.buffer = np.zeros((64, 20 * LARGE), np.float32)
+        own.buffer[:len(x)] = np.asarray(x)[:, None]
+        return own.buffer[:len(x)]
 
     assert first_values(ps.range(40).map_batch(rows).batch(8)) == list(range(40))
-
-    def collate(samples):
-        buffer[:len(samples)] = np.array(samples)[:, None]
-        return buffer[:len(samples)]
-
-    assert first_values(ps.range(40).batch(8, collate_fn=collate)) == list(range(40))
+    assert first_values(ps.range(40).batch(8, collate_fn=rows)) == list(range(40))
 
 
 def test_from_index_may_fill_one_buffer():
