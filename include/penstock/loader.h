@@ -39,8 +39,8 @@ struct LedgerEntry {
 /// The samples a loader left out: what, where and why. Thread-safe.
 class Ledger {
  public:
-  /// With a `file` every entry is appended to it as one line of JSON. More than `limit` entries in
-  /// an epoch end the run.
+  /// With a `file` every entry is appended to it as one line of JSON; what cannot be written is
+  /// reported once and tried again later. More than `limit` entries in an epoch end the run.
   Ledger(std::string file, std::uint64_t limit);
   ~Ledger();
   Ledger(const Ledger&) = delete;
@@ -56,6 +56,7 @@ class Ledger {
 
  private:
   class Entries;
+  void write(const std::string& lines);
   std::string file_;
   std::unique_ptr<Entries> entries_;
 };

@@ -1,16 +1,17 @@
-// tested in src/feed/loader_test.cc
 #include "penstock/loader.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <deque>
+#include <fstream>
 #include <utility>
 
 #include "base/io.h"
 #include "base/json.h"
 #include "base/mutex.h"
 #include "base/printable.h"
+#include "base/report.h"
 
 namespace penstock {
 namespace {
@@ -31,6 +32,14 @@ std::string json_of(const LedgerEntry& entry) {
   if (!entry.file.empty()) fields["file"] = printable(entry.file);
   // A reason may hold bytes of the user's that are not UTF-8.
   return fields.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// A write that failed may have left a part of a line.
+bool ends_in_a_cut_line(const std::string& file) {
+  std::ifstream text(file, std::ios::binary | std::ios::ate);
+  if (!text || text.tellg() == std::streampos(0)) return false;
+  text.seekg(-1, std::ios::end);
+  return text.get() != '\n';
 }
 
 }  // namespace
@@ -66,6 +75,18 @@ class Ledger::Entries {
                       epoch_count_, epoch_, limit_, fmt::join(epoch_first_, "\n  "));
     return added;
   }
+  [[nodiscard]] std::string take_unwritten() {
+    Lock lock(mutex_);
+    return std::exchange(unwritten_, {});
+  }
+  /// True for the first failure: others are not reported.
+  bool keep_unwritten(const std::string& lines) {
+    constexpr std::size_t kBytesMax = std::size_t{1} << 20;
+    Lock lock(mutex_);
+    const bool long_list = lines.size() > kBytesMax;
+    unwritten_ = long_list ? lines.substr(lines.find('\n', lines.size() - kBytesMax) + 1) : lines;
+    return !std::exchange(failed_, true);
+  }
   [[nodiscard]] std::vector<LedgerEntry> latest() const {
     Lock lock(mutex_);
     return {latest_.begin(), latest_.end()};
@@ -89,17 +110,35 @@ class Ledger::Entries {
   std::uint64_t epoch_count_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   std::vector<std::string> epoch_first_ PENSTOCK_GUARDED_BY(mutex_);
   std::deque<LedgerEntry> latest_ PENSTOCK_GUARDED_BY(mutex_);
+  std::string unwritten_ PENSTOCK_GUARDED_BY(mutex_);
+  bool failed_ PENSTOCK_GUARDED_BY(mutex_) = false;
 };
 
 Ledger::Ledger(std::string file, std::uint64_t limit)
     : file_(std::move(file)), entries_(std::make_unique<Entries>(limit)) {}
-Ledger::~Ledger() = default;
+Ledger::~Ledger() {
+  write({});
+}
+
+/// What cannot be written is kept and tried again with the next entries: a full disk under a log
+/// does not end a run. `entries()` has them meanwhile.
+void Ledger::write(const std::string& lines) {
+  if (file_.empty()) return;
+  const std::string before = entries_->take_unwritten();
+  const std::string all = before + lines;
+  if (all.empty()) return;
+  const bool cut = !before.empty() && ends_in_a_cut_line(file_);
+  const auto written = Io::real().append(file_, (cut ? "\n" : "") + all);
+  if (!written && entries_->keep_unwritten(all))
+    report(
+        fmt::format("the ledger {} cannot be written: {}; the run continues, and writing is "
+                    "tried again with the next skipped sample",
+                    printable(file_), written.failure().message));
+}
 
 void Ledger::add(const std::vector<LedgerEntry>& entries) {
   const Entries::Added added = entries_->add(entries);
-  if (!file_.empty() && !added.lines.empty())
-    if (const auto written = Io::real().append(file_, added.lines); !written)
-      throw IoError(fmt::format("the ledger cannot be written: {}", written.failure().message));
+  write(added.lines);
   if (added.too_many.empty()) return;
   throw SampleError(added.too_many, {},
                     file_.empty() ? "mend the data, or allow more with skip_limit"

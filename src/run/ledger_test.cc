@@ -1,0 +1,64 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/io.h"
+#include "base/report.h"
+#include "base/temp_folder.h"
+#include "penstock/loader.h"
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+LedgerEntry entry(std::uint64_t number) {
+  LedgerEntry made;
+  made.sample.number = number;
+  made.op = "decode";
+  made.reason = "truncated";
+  return made;
+}
+
+TEST(LedgerTest, AFileThatCannotBeWrittenIsReportedOnceAndWrittenLater) {
+  const TempFolder folder;
+  const std::string missing = folder.path() + "/not/there";
+  std::vector<std::string> reports;
+  const auto before = set_report_sink([&](const std::string& text) { reports.push_back(text); });
+  {
+    Ledger ledger(missing + "/ledger.json", 100);
+    ledger.add({entry(1)});
+    ledger.add({entry(2), entry(3)});
+    EXPECT_THAT(ledger.entries(), SizeIs(3)) << "they are known meanwhile";
+    std::filesystem::create_directories(missing);
+    ledger.add({entry(4)});
+  }
+  set_report_sink(before);
+  ASSERT_THAT(reports, SizeIs(1));
+  EXPECT_THAT(reports.front(), HasSubstr("ledger.json"));
+  const auto text = Io::real().read_text(missing + "/ledger.json", 1 << 20);
+  ASSERT_TRUE(text);
+  for (int number = 1; number <= 4; ++number)
+    EXPECT_THAT(*text, HasSubstr("\"number\":" + std::to_string(number)));
+}
+
+TEST(LedgerTest, WhatIsLeftIsWrittenWhenTheLedgerEnds) {
+  const TempFolder folder;
+  const std::string missing = folder.path() + "/later";
+  const auto before = set_report_sink([](const std::string&) {});
+  {
+    Ledger ledger(missing + "/ledger.json", 100);
+    ledger.add({entry(7)});
+    std::filesystem::create_directories(missing);
+  }
+  set_report_sink(before);
+  const auto text = Io::real().read_text(missing + "/ledger.json", 1 << 20);
+  ASSERT_TRUE(text);
+  EXPECT_THAT(*text, HasSubstr("\"number\":7"));
+}
+
+}  // namespace
+}  // namespace penstock
