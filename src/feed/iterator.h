@@ -74,6 +74,7 @@ class Iterator::Impl {
   }
 
   std::optional<StepBatches> next() {
+    resumed_ = false;
     std::optional<StepBatches> batches;
     if (streamed() || !at_end()) batches = attempt([this] { return run_->next(); });
     // Without the promise the end is a step, the last one once more.
@@ -140,7 +141,6 @@ class Iterator::Impl {
   StepBatches received(StepBatches batches) {
     step_ = run_->delivered();
     ++batches_;
-    resumed_ = false;
     return batches;
   }
   /// The run, for threads other than the one that consumes.
@@ -273,7 +273,7 @@ class Iterator::Impl {
   std::uint64_t lookahead_steps_ = 0;
   std::atomic<std::uint64_t> epoch_ = 0;  // other threads may ask for it
   std::uint64_t step_ = 0;
-  bool resumed_ = false;  // a state was restored, and nothing was received since
+  bool resumed_ = false;  // a state was restored, and nothing was asked for since
   Geometry geometry_;     // of this epoch
   StreamPlace stream_;    // of a stream: where the next run begins
   // Where this epoch was entered: 0, or where a state was saved.

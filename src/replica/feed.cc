@@ -59,7 +59,6 @@ void Feed::Impl::share_seed(Coordinator& coordinator) {
 
 Step Feed::Impl::step_of(std::vector<Batch> shares, const State::Epochs& at) {
   ++loop_steps_;
-  resumed_ = false;
   Step step;
   step.shares_ = std::move(shares);
   step.epoch_ = at.epoch;
@@ -86,6 +85,7 @@ std::optional<std::vector<Batch>> Feed::Impl::pull() {
 }
 
 std::optional<Step> Feed::Impl::next() {
+  resumed_ = false;
   if (!steps_) {
     auto shares = loader_.next_step();
     if (!shares) return std::nullopt;

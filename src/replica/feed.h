@@ -41,7 +41,7 @@ class Feed::Impl {
   OneBatchWatch watch_;
   bool in_loop_ = false;
   std::uint64_t loop_steps_ = 0;  // given since a loop began
-  bool resumed_ = false;          // a state was restored, and nothing was received since
+  bool resumed_ = false;          // a state was restored, and nothing was asked for since
 
   // Used with steps_ only
   std::uint64_t epoch_ = 0;
