@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "base/report.h"
 #include "tests/pipelines.h"
 #include "tests/stream_pipelines.h"
 
@@ -10,6 +11,16 @@ namespace penstock::testing {
 namespace {
 
 constexpr std::uint64_t kEpochs = 2;
+
+/// Some pipelines cache random numbers on purpose; the warning about it is tested elsewhere.
+class EveryPositionTest : public ::testing::Test {
+ protected:
+  EveryPositionTest() : before_(set_report_sink([](const std::string&) {})) {}
+  ~EveryPositionTest() override { set_report_sink(before_); }
+
+ private:
+  ReportSink before_;
+};
 
 struct Walk {
   std::vector<std::string> steps;
@@ -44,13 +55,13 @@ std::vector<Pipeline> all_pipelines() {
   return all;
 }
 
-TEST(EveryPositionTest, ThereAreFiftyPipelinesAndThirtyStreams) {
+TEST_F(EveryPositionTest, ThereAreFiftyPipelinesAndThirtyStreams) {
   EXPECT_GE(pipelines().size(), 50U);
   EXPECT_GE(stream_pipelines().size(), 30U);
   for (const Pipeline& stream : stream_pipelines()) EXPECT_TRUE(stream.dataset.streamed());
 }
 
-TEST(EveryPositionTest, RestoreAtEveryPositionGivesTheRest) {
+TEST_F(EveryPositionTest, RestoreAtEveryPositionGivesTheRest) {
   const unsigned counts = std::getenv("PENSTOCK_LONG") != nullptr ? 4 : 2;
   for (const Pipeline& pipeline : all_pipelines()) {
     SCOPED_TRACE(pipeline.dataset.describe());
@@ -69,7 +80,7 @@ TEST(EveryPositionTest, RestoreAtEveryPositionGivesTheRest) {
   }
 }
 
-TEST(EveryPositionTest, RestoringTwiceInARowIsTheSameAsOnce) {
+TEST_F(EveryPositionTest, RestoringTwiceInARowIsTheSameAsOnce) {
   for (const Pipeline& pipeline : all_pipelines()) {
     SCOPED_TRACE(pipeline.dataset.describe());
     Loader whole(pipeline.dataset, with_threads(1));
@@ -86,21 +97,21 @@ TEST(EveryPositionTest, RestoringTwiceInARowIsTheSameAsOnce) {
   }
 }
 
-TEST(EveryPositionTest, StatesAreUnderOneKilobyte) {
+TEST_F(EveryPositionTest, StatesAreUnderOneKilobyte) {
   for (const Pipeline& pipeline : pipelines()) {
     Loader loader(pipeline.dataset, with_threads(0));
     for (const State& state : walk(loader).before) EXPECT_LE(state.to_json().size(), 1024U);
   }
 }
 
-TEST(EveryPositionTest, StatesOfStreamsAreUnder64Kilobytes) {
+TEST_F(EveryPositionTest, StatesOfStreamsAreUnder64Kilobytes) {
   for (const Pipeline& pipeline : stream_pipelines()) {
     Loader loader(pipeline.dataset, with_threads(0));
     for (const State& state : walk(loader).before) EXPECT_LE(state.to_json().size(), 64U * 1024);
   }
 }
 
-TEST(EveryPositionTest, ReplayAndRunBlockGiveTheBytesOfTheStep) {
+TEST_F(EveryPositionTest, ReplayAndRunBlockGiveTheBytesOfTheStep) {
   for (const Pipeline& pipeline : all_pipelines()) {
     SCOPED_TRACE(pipeline.dataset.describe());
     Loader loader(pipeline.dataset, {.threads = 2});

@@ -140,9 +140,7 @@ class Feed:
     def set_epoch(self, epoch: int) -> None:
         """The next `for` is this epoch, from its first step. Right after `load_state_dict`, the
         epoch of that state keeps the position in it."""
-        if epoch < 0:
-            raise ConfigError(f"set_epoch: epochs count from 0, got {epoch}")
-        self._native.set_epoch(epoch)
+        self._native.set_epoch(whole("set_epoch", "epoch", epoch, remedy="epochs count from 0"))
 
     def state_dict(self) -> dict[str, Any]:
         """One position, whatever the number of replicas, as plain JSON."""

@@ -155,6 +155,7 @@ FUNCTIONS = {
     "Loader.report": (lambda: loader().report, {}),
     "Loader.stop": (lambda: loader().stop, {}),
     "Feed.next": (lambda: strategy().distribute(dataset().batch(2)).next, {}),
+    "Feed.set_epoch": (lambda: strategy().distribute(dataset().batch(2)).set_epoch, {"epoch": 1}),
     "Feed.state_dict": (lambda: strategy().distribute(dataset().batch(2)).state_dict, {}),
     "Feed.load_state_dict": (lambda: strategy().distribute(dataset().batch(2)).load_state_dict,
                              {"state": loader().state_dict()}),

@@ -39,7 +39,7 @@ def test_errors_speak_python():
     with pytest.raises(ps.ConfigError, match="row_wise=True"):
         ps.range(4).batch(2).map(lambda x, rng: x)
     pixels = np.zeros((2, 4, 4, 3), np.uint8)
-    with pytest.raises(ps.ConfigError, match=r'decode\(field="\.\.\."\) or of'):
+    with pytest.raises(ps.ConfigError, match="decode and of take the name of the field"):
         ps.from_tensor_slices({"a": pixels, "b": pixels}).map(ps.image.decode())
     with pytest.raises(ps.ConfigError, match=r"with ps\.image\.decode\(\)"):
         ps.from_paths(["a"]).map(ps.image.of("image").resize(2, 2))

@@ -95,5 +95,5 @@ def test_options_beside_a_listed_folder_are_refused(tmp_path):
 
 def test_a_folder_without_classes_says_it_in_python(tmp_path):
     png(tmp_path / "a.png", np.zeros((4, 4, 3), np.uint8))
-    with pytest.raises(ps.ConfigError, match="labels=False"):
+    with pytest.raises(ps.ConfigError, match="set the option labels to false"):
         ps.image_folder(tmp_path)

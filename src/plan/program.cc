@@ -105,8 +105,8 @@ class Compiler {
     if (const Node* random = random_below(node.input());
         random && !PENSTOCK_OFF("warn.random_cache"))
       warnings_.push_back(
-          fmt::format("cache: {} before it draws once and for all, so that every epoch sees the "
-                      "same; put it after cache()",
+          fmt::format("cache() follows a random op ({}): every epoch repeats the random numbers of "
+                      "the first; put cache() before it",
                       describe_node(*random)));
     // A drawn seed makes other rows for each loader, so those cannot share.
     if (wants_drawn_seed(node)) return std::make_shared<RowStore>(cache.bytes_max);
