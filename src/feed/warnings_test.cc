@@ -104,7 +104,8 @@ TEST(WarningsTest, ARandomOpBeforeACacheIsToldAndStandsInThePlan) {
   };
   const Reports reports;
   const Loader frozen(Dataset::range(9).map(noise, {.name = "noise"}).cache().batch(3));
-  EXPECT_THAT(reports.texts, ElementsAre(AllOf(HasSubstr("noise"), HasSubstr("put cache() before it"))));
+  EXPECT_THAT(reports.texts,
+              ElementsAre(AllOf(HasSubstr("noise"), HasSubstr("put cache() before it"))));
   EXPECT_THAT(frozen.plan().explain(), HasSubstr("warning: cache"));
   const Loader fresh(Dataset::range(9).cache().map(noise, {.name = "noise"}).batch(3));
   EXPECT_EQ(reports.texts.size(), 1U);

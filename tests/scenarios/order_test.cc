@@ -91,7 +91,8 @@ TEST(Scenario, c_random_cache) {
   };
   const Told told;
   Loader frozen(Dataset::range(20).map(augment, {.name = "augment"}).cache().batch(20));
-  EXPECT_THAT(told.texts, ElementsAre(AllOf(HasSubstr("augment"), HasSubstr("put cache() before it"))));
+  EXPECT_THAT(told.texts,
+              ElementsAre(AllOf(HasSubstr("augment"), HasSubstr("put cache() before it"))));
   EXPECT_THAT(frozen.plan().explain(), HasSubstr("warning: cache"));
   const auto first = ids_of_epoch(frozen);
   EXPECT_EQ(ids_of_epoch(frozen), first) << "as it was told";
