@@ -75,6 +75,7 @@ class Iterator::Impl {
 
   std::optional<StepBatches> next() {
     resumed_ = false;
+    const bool may_be_end = std::exchange(may_be_end_, false);
     std::optional<StepBatches> batches;
     if (streamed() || !at_end()) batches = attempt([this] { return run_->next(); });
     // Without the promise the end is a step, the last one once more.
@@ -83,6 +84,8 @@ class Iterator::Impl {
     if (!batches && PENSTOCK_OFF("epoch.fresh")) return std::nullopt;
     if (!batches) {
       go_to(epoch_ + 1, 0, plan_.data()->geometry);
+      // The state was taken at the end without knowing it: it is the start of the next epoch.
+      if (may_be_end) return next();
       return std::nullopt;
     }
     return received(std::move(*batches));
@@ -103,6 +106,7 @@ class Iterator::Impl {
   void restore(const State& state) {
     go_to_place_of(state);
     resumed_ = true;
+    may_be_end_ = state.stream && state.stream->next.empty();
   }
 
   [[nodiscard]] StepBatches replay(std::uint64_t step) {
@@ -255,7 +259,7 @@ class Iterator::Impl {
 
   void go_to(std::uint64_t epoch, std::uint64_t step, Geometry geometry, StreamPlace stream = {}) {
     stop_run();
-    resumed_ = false;
+    resumed_ = may_be_end_ = false;
     epoch_ = epoch;
     step_ = first_step_ = step;
     geometry_ = std::move(geometry);
@@ -273,9 +277,10 @@ class Iterator::Impl {
   std::uint64_t lookahead_steps_ = 0;
   std::atomic<std::uint64_t> epoch_ = 0;  // other threads may ask for it
   std::uint64_t step_ = 0;
-  bool resumed_ = false;  // a state was restored, and nothing was asked for since
-  Geometry geometry_;     // of this epoch
-  StreamPlace stream_;    // of a stream: where the next run begins
+  bool resumed_ = false;     // a state was restored, and nothing was asked for since
+  bool may_be_end_ = false;  // likewise, and whether an element follows was not known
+  Geometry geometry_;        // of this epoch
+  StreamPlace stream_;       // of a stream: where the next run begins
   // Where this epoch was entered: 0, or where a state was saved.
   std::uint64_t first_step_ = 0;
   StreamPlace first_place_;

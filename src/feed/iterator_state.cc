@@ -93,8 +93,11 @@ State Iterator::Impl::state() {
   StreamPlace place = stream_;
   bool ended = false;
   if (streamed() && step_ > 0) {
-    // Without a run (it was stopped) nothing is known of what follows.
-    ended = run_ && !run_->stopped() && at_end();
+    // Without a run (it was stopped) nothing is known of what follows, nor where the source is
+    // slow: a state must be saved within the grace of a SIGTERM. `restore` then finds out.
+    constexpr Nanoseconds kPatience = std::chrono::seconds(1);
+    ended = run_ && !run_->stopped() &&
+            attempt([&] { return run_->has_next_within(kPatience); }) == std::optional(false);
     if (run_) place = run_->stream_place();
     state.position = counts_samples() ? place.position : step_;
   } else if (step_ > 0) {

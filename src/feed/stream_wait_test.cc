@@ -104,6 +104,58 @@ Dataset slow_map(const Dataset& in, VirtualClock& clock, std::int64_t slow) {
       {.name = "slow"});
 }
 
+/// A state is asked for while the generator waits for hours for the element after `taken` batches.
+State state_while_it_waits(Loader& loader, VirtualClock& clock, int taken) {
+  for (int i = 0; i < taken; ++i) EXPECT_TRUE(loader.next());
+  clock.wait_for_sleepers(1);
+  clock.advance(seconds(1));
+  std::atomic<bool> saved = false;
+  Thread waker("waker", [&] {
+    while (!saved) {
+      clock.advance(milliseconds(100));
+      for (int i = 0; i < 100; ++i) yield_thread();
+    }
+  });
+  const State state = loader.state();
+  saved = true;
+  waker.join();
+  return state;
+}
+
+TEST(StreamWaitTest, AStateIsSavedWhileTheNextElementIsHoursAway) {
+  const PoolOf two(2);
+  VirtualClock clock;
+  const Dataset dataset = generated(clock, 12).batch(4);
+  Loader loader(dataset, {.threads = 2, .clock = &clock});
+  const State state = state_while_it_waits(loader, clock, 3);
+  EXPECT_EQ(state.position, 12U);
+  ASSERT_TRUE(state.stream);
+  EXPECT_EQ(state.stream->next, "") << "nobody knows what comes next";
+  clock.advance(kAges);
+  VirtualClock other;
+  other.advance(kAges);
+  Loader resumed(generated(other, -1).batch(4), {.threads = 2});
+  resumed.restore(state);
+  EXPECT_THAT(resumed.next()->values<std::int64_t>(), ::testing::ElementsAre(12, 13, 14, 15));
+}
+
+TEST(StreamWaitTest, AStateThatDidNotKnowItWasTheEndIsTheStartOfTheNextEpoch) {
+  const PoolOf two(2);
+  VirtualClock clock;
+  Loader loader(generated(clock, 40).batch(4), {.threads = 2, .clock = &clock});
+  const State state = state_while_it_waits(loader, clock, 10);
+  EXPECT_EQ(state.epoch, 0U);
+  EXPECT_EQ(state.position, 40U);
+  clock.advance(kAges);
+  VirtualClock other;
+  Loader resumed(generated(other, -1).batch(4), {.threads = 2});
+  resumed.restore(state);
+  const auto first = resumed.next();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->epoch(), 1U);
+  EXPECT_THAT(first->values<std::int64_t>(), ::testing::ElementsAre(0, 1, 2, 3));
+}
+
 TEST(StreamWaitTest, ABlockedGeneratorIsNamedWithItsElementAndStep) {
   VirtualClock clock;
   const std::string text = report_of(generated(clock, 13).batch(4), clock, 3);

@@ -96,6 +96,18 @@ bool PassRun::has_next() {
   return await([this]() PENSTOCK_REQUIRES(mutex_) { return !flying_.empty(); });
 }
 
+std::optional<bool> PassRun::has_next_within(Nanoseconds patience) {
+  if (!handed_.empty() || !stream_) return has_next();
+  const Nanoseconds until = clock_.now() + patience;
+  bool late = false;
+  const bool more = await([&]() PENSTOCK_REQUIRES(mutex_) {
+    late = flying_.empty() && clock_.now() >= until;
+    return late || !flying_.empty();
+  });
+  if (!more) return false;
+  return late ? std::nullopt : std::optional(true);
+}
+
 StreamPlace PassRun::stream_place() {
   StreamPlace place = reached_;
   const Flying* next = handed_.empty() ? nullptr : handed_.front().get();

@@ -91,6 +91,9 @@ class PassRun final : public Work {
   std::optional<StepBatches> next_if_ready();
   /// True when a step follows; of a stream, waits until that is known.
   bool has_next();
+  /// The same, or nothing when it is not known within `patience`. Without threads of its own the
+  /// pass pulls until it is known.
+  std::optional<bool> has_next_within(Nanoseconds patience);
   /// Where the stream is after the steps that were delivered; `next` only after `has_next`.
   [[nodiscard]] StreamPlace stream_place();
   /// Wakes a waiting `next`, takes no more work and returns when no thread is inside, or after half

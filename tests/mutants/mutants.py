@@ -60,7 +60,7 @@ PROPERTY = [
     Mutant("ids of a concatenation start again", "src/plan/program.cc",
      "      first_id += id_space(part);", "      first_id += 0 * id_space(part);"),
     Mutant("the end of a stream counted as a step", "src/feed/iterator_state.cc",
-     "ended = run_ && !run_->stopped() && at_end();", "ended = run_ && run_->stopped();"),
+     "ended = run_ && !run_->stopped() &&", "ended = run_ && run_->stopped() &&"),
     Mutant("a window's anchor taken after the pull", "src/plan/order_flows.cc",
      "write_anchor(began_, anchor);",
      "Anchor late;\n      input_->save(late);\n      write_anchor(late, anchor);"),
