@@ -37,7 +37,7 @@ class Decode final : public ImageStep {
   [[nodiscard]] ImageSpec output(const ImageSpec& in) const override {
     if (!in.encoded)
       refuse_step("decode", "the image is decoded already",
-                  "begin the chain with the name of the field instead");
+                  "begin the chain with of(field) instead");
     ImageSpec out;
     out.channels = request_.channels;
     if (request_.keep_16_bit) {
