@@ -160,7 +160,7 @@ scenarios-off: python  ## each scenario with the promise behind it broken, which
 	python3 tools/scenarios.py --off
 
 scenarios-smoke: python  ## three rows of scenarios-off, Python only
-	python3 tools/scenarios.py --off --python-only --rows b_103_by_16,d_resume_fit,a004_prefetch
+	python3 tools/scenarios.py --off --python-only --rows b_103_by_16,d_resume_fit,b_custom_mean
 
 mutants: setup .venv/torch  ## one-line bugs that a test must notice, in every part (ONLY=part of a name)
 	python3 tests/mutants/run.py $(addprefix --only ,$(ONLY))

@@ -138,7 +138,8 @@ def python_results(rows: set[str], off: str = "") -> dict[str, str]:
     """Row -> passes, fails (by an assertion) or what else became of its Python test."""
     command = [str(PYTHON), "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--tb=line",
                *(f"{PYTHON_TESTS}::test_{row}" for row in sorted(rows))]
-    environment = {**os.environ, **({"PENSTOCK_OFF": off} if off else {})}
+    # Wide, or pytest cuts what it says of a failure.
+    environment = {**os.environ, "COLUMNS": "400", **({"PENSTOCK_OFF": off} if off else {})}
     try:
         limit = OFF_SECONDS_MAX if off else 5 * SECONDS_MAX
         done = subprocess.run(command, env=environment, timeout=limit, check=False,

@@ -111,9 +111,9 @@ void look_ahead(Limits& limits) {
   const std::vector<float> values(64 * 1024);
   const auto rows = ps::Tensor::of(std::span<const float>(values), {64, 1024});
   const double before = rss_mb();
-  ps::Loader loader(
-      ps::Dataset::from_tensor_slices(rows).repeat(2000).batch(256).prefetch(200),  // 200 MB
-      {.lookahead_bytes = kBudget});
+  ps::Loader loader(ps::Dataset::from_tensor_slices(rows).repeat(2000).batch(256).prefetch(
+                        {.steps = 200}),  // 200 MB
+                    {.lookahead_bytes = kBudget});
   double most = 0;
   while (auto batch = loader.next())
     for (int i = 0; i < 20; ++i) most = std::max(most, rss_mb());

@@ -88,7 +88,7 @@ class Fit:
         self.iterations = 0
         strategy = ps.MirroredStrategy(devices(replicas))
         feed = strategy.distribute(dataset, **options)
-        for _ in range(epochs):
+        for epoch in range(epochs):
             losses, counts, ids, steps = 0.0, 0, [], 0
             for step in feed:
                 made = strategy.run(self.share_gradient, step)
@@ -101,6 +101,7 @@ class Fit:
                 steps += 1
             self.iterations += steps
             self.steps.append(steps)
+            assert counts > 0, f"epoch {epoch} has no data"
             self.losses.append(losses / counts)
             self.ids.append(ids)
 
@@ -111,17 +112,20 @@ class Fit:
 
 
 class Meeting:
-    """Notices two calls at once: one that is alone waits for another, until two have met."""
+    """Notices two calls at once: one that is alone waits for another, until two have met or one
+    has waited in vain."""
 
     def __init__(self):
         self.inside = 0
+        self.alone = False
         self.met = threading.Event()
 
     def __enter__(self):
         self.inside += 1  # with the interpreter lock held
         if self.inside == 2:
             self.met.set()
-        self.met.wait(10)
+        if not self.alone and not self.met.wait(10):
+            self.alone = True
 
     def __exit__(self, *_):
         self.inside -= 1
@@ -192,3 +196,34 @@ class LightOrDark:
 
     def step(self, gradient):
         self.weight, self.bias = self.weight - 20 * gradient[0], self.bias - gradient[1]
+
+
+class InnerIterator(Batches):
+    """Answers with what comes next, whatever index is asked for."""
+
+    def __init__(self, sizes):
+        super().__init__(sizes)
+        self.inner = iter(range(100))
+
+    def __getitem__(self, index):
+        return np.array([next(self.inner)])
+
+
+def refusal_of(call):
+    """The text of the ConfigError that `call` raises, or nothing."""
+    try:
+        call()
+    except ps.ConfigError as error:
+        return str(error)
+    except Exception as error:
+        return f"another error: {type(error).__name__}"
+    return ""
+
+
+def write_dark_and_light(folder, count):
+    """PNGs of 100 x 100 in two classes, taking turns."""
+    for i in range(count):
+        name = ("dark", "light")[i % 2]
+        pixels = np.random.default_rng(i).integers(0, 128, (100, 100, 3), np.uint8)
+        (folder / name).mkdir(exist_ok=True)
+        png(folder / name / f"{i:03}.png", pixels + np.uint8(127 * (i % 2)))

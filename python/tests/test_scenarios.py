@@ -14,6 +14,7 @@ from article import (
     AdamW,
     Batches,
     Fit,
+    InnerIterator,
     LightOrDark,
     Meeting,
     Sgd,
@@ -24,6 +25,8 @@ from article import (
     in_steps,
     influences,
     png,
+    refusal_of,
+    write_dark_and_light,
 )
 from conftest import rows_of, steps_of
 
@@ -150,12 +153,12 @@ def test_a001_take():
 
 
 def test_a002_shard_by_replica():
-    strategy = ps.MirroredStrategy(devices(2))
-    with pytest.raises(ps.ConfigError, match="distribute"):
-        with strategy.scope():
-            ps.range(20).shard(2, ps.replica_context().id)
-    with pytest.raises(ps.ConfigError, match="distribute"):
+    def shard():
         ps.range(20).shard(2, ps.replica_context().id)
+
+    assert "distribute" in refusal_of(shard)
+    with ps.MirroredStrategy(devices(2)).scope():
+        assert "distribute" in refusal_of(shard)
 
 
 def test_a002_map_batch_cache_prefetch():
@@ -192,15 +195,7 @@ def test_a003_slow_sequence():
 
 
 def test_a003_inner_iterator(capfd):
-    class Inner(Batches):
-        def __init__(self, sizes):
-            super().__init__(sizes)
-            self.inner = iter(range(100))
-
-        def __getitem__(self, index):
-            return np.array([next(self.inner)])
-
-    loader = ps.Loader(ps.from_sequence(Inner([1] * 14)), threads=0)
+    loader = ps.Loader(ps.from_sequence(InnerIterator([1] * 14)), threads=0)
     assert rows_of(loader) == list(range(14))
     del loader
     assert "from_generator" in capfd.readouterr().err
@@ -246,11 +241,7 @@ def test_d_corrupt_png(tmp_path):
 
 def test_a003_full_pipeline(tmp_path):
     """PNGs of 100 x 100 to floats of 64 x 64, flipped, brighter or darker, to a trained model."""
-    for i in range(23):
-        name = ("dark", "light")[i % 2]
-        pixels = np.random.default_rng(i).integers(0, 128, (100, 100, 3), np.uint8)
-        (tmp_path / name).mkdir(exist_ok=True)
-        png(tmp_path / name / f"{i:03}.png", pixels + np.uint8(127 * (i % 2)))
+    write_dark_and_light(tmp_path, 23)
     chain = ps.image.decode().resize(64, 64)
     train = (ps.image_folder(tmp_path).shuffle(seed=7)
              .map(chain.random_flip().random_brightness(0.1).to_float()).batch(8))
@@ -263,6 +254,11 @@ def test_a003_full_pipeline(tmp_path):
             model.step(strategy.reduce("mean", strategy.run(model.gradient, step)))
             seen.append(step.valid_count)
         assert seen == [8, 8, 7]
+    changing = ps.Loader(ps.image_folder(tmp_path)
+                         .map(chain.random_brightness(0.1).to_float()).batch(23))
+    first, second = ([batch["image"].mean(axis=(1, 2, 3)) for batch in changing][0]
+                     for _ in range(2))
+    assert 0.02 < abs(first - second).max() < 0.21  # brighter or darker in each epoch
     plain = ps.Loader(ps.image_folder(tmp_path).map(chain.to_float()).batch(23))
     _, guessed = model.guess(next(iter(plain))["image"])
     assert (guessed > 0.5).tolist() == [False] * 12 + [True] * 11
@@ -310,7 +306,8 @@ def test_a004_prefetch():
         loader = ps.Loader(asked, threads=1)
         loop = iter(loader)
         next(loop)
-        assert loader.report()["decisions"][0].startswith(steps)
+        decisions = loader.report()["decisions"]
+        assert decisions and decisions[0].startswith(steps)
         assert steps[0] == "2" or ahead.wait(20)  # step 4 is made, and nobody asks for it
 
 
@@ -408,7 +405,10 @@ def test_b_short_generator():
 
 
 def test_b_steps_below_pass():
-    fit = Fit(ps.range(7).batch(1), 2, epochs=3, steps_per_epoch=5)
+    try:
+        fit = Fit(ps.range(7).batch(1), 2, epochs=3, steps_per_epoch=5)
+    except ps.ConfigError as error:
+        pytest.fail(f"an epoch does not continue in the next pass: {error}")
     assert fit.ids == [[0, 1, 2, 3, 4], [5, 6, 0, 1, 2], [3, 4, 5, 6, 0]]
     again = Fit(ps.range(7).batch(1), 2, epochs=3, steps_per_epoch=5, restart=True)
     assert again.ids == [[0, 1, 2, 3, 4]] * 3
@@ -429,7 +429,8 @@ def test_b_validation():
                                 step)
             total += strategy.reduce("sum", sums)
             seen += step.valid_count
-        assert (seen, total / seen) == (97, 48.0)
+        assert seen == 97
+        assert total / seen == 48.0
 
 
 # Order, cache, shards

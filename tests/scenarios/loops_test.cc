@@ -51,6 +51,7 @@ TEST(Scenario, a004_iterator_per_step) {
     }
     EXPECT_EQ(told.texts.size(), step < 3 ? 1U : 2U) << "told when the fourth loop begins";
   }
+  ASSERT_EQ(told.texts.size(), 2U);
   EXPECT_EQ(told.texts.front(), told.texts.back());
   // What the warning says to do.
   Iterator kept = loader.iterate();
