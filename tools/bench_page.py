@@ -112,6 +112,7 @@ def ratios(title: str, results: dict, about: str) -> list[str]:
 
 def pages() -> dict[Path, str]:
     rivals, engine, python = load("rivals.json"), load("engine.json"), load("python.json")
+    assert all("facts" in results for results in (rivals, engine, python)), "measure again"
     lines = ["# Benchmarks", "",
              "Written by `tools/bench_page.py` from the results in `bench/results`, which hold "
              "every single run.", "", *images(rivals),

@@ -24,7 +24,10 @@ struct PassRun::Flying {
   Place place;
   std::vector<std::shared_ptr<BatchData>> shares;
   std::vector<std::uint64_t> first_row;  // of each share in the step
-  std::uint64_t rows_here = 0;           // of all local shares
+  /// Of each share, as it was cut. A batch says less once a thread has completed the step and left
+  /// out what failed, while another may still look for rows to claim.
+  std::vector<std::uint64_t> share_rows;
+  std::uint64_t rows_here = 0;  // of all local shares
   std::atomic<std::uint64_t> missing{0};
   bool whole = false;
   /// What is claimed one by one: shares, or the step as one.
@@ -34,8 +37,8 @@ struct PassRun::Flying {
   /// How many of the first rows of a share are there already.
   [[nodiscard]] std::uint64_t learned_rows_of(std::size_t share) const {
     std::uint64_t left = learned_rows;
-    for (std::size_t i = 0; i < share; ++i) left -= std::min(left, shares[i]->facts().rows);
-    return std::min(left, shares[share]->facts().rows);
+    for (std::size_t i = 0; i < share; ++i) left -= std::min(left, share_rows[i]);
+    return std::min(left, share_rows[share]);
   }
   bool reads_queued = false;
   std::vector<std::vector<std::uint8_t>> failed;  // by share and row, where policy is to skip

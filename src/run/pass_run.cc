@@ -160,6 +160,7 @@ void PassRun::fill(Flying& flying, std::uint64_t step,
   flying.whole = is_whole(plan_->program, flying.place);
   flying.shares.clear();
   flying.first_row.clear();
+  flying.share_rows.clear();
   flying.rows_here = flying.learned_rows = 0;
   const Shares& shares = plan_->options.shares;
   const Cut cut = cut_of(flying.place, shares.total);
@@ -170,6 +171,7 @@ void PassRun::fill(Flying& flying, std::uint64_t step,
                            cut.size(share), cut.rows, cut.slots()};
     flying.shares.push_back(mold_.ring->acquire(layout, facts));
     flying.first_row.push_back(cut.first(share));
+    flying.share_rows.push_back(cut.size(share));
     if (flags) flying.failed[share - shares.first].assign(facts.rows, kRowGood);
     flying.rows_here += cut.size(share);
   }
@@ -203,7 +205,7 @@ bool PassRun::claim(std::vector<Piece>& pieces) {
       if (flying.asked_for) break;  // nobody knows how long the answer takes
       continue;
     }
-    const std::uint64_t share_rows = flying.shares[claim_share_]->facts().rows;
+    const std::uint64_t share_rows = flying.share_rows[claim_share_];
     if (claim_row_ == 0 && flying.learned_rows > 0)
       claim_row_ = flying.learned_rows_of(claim_share_);
     std::uint64_t rows = share_rows - std::min(share_rows, claim_row_);

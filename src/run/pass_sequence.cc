@@ -18,6 +18,7 @@ void PassRun::await_answer(Flying& flying, std::uint64_t step) {
   flying.whole = true;
   flying.shares.clear();
   flying.first_row.clear();
+  flying.share_rows.clear();
   flying.learned_rows = 0;
   flying.rows_here = 1;
   flying.missing = 1;
