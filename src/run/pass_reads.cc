@@ -21,7 +21,7 @@ void PassRun::queue_reads(Flying& flying) {
     collect_reads(plan_->program, flying.place, 0, flying.place.count, reads, scratch);
   } else {
     for (std::size_t i = 0; i < flying.shares.size(); ++i) {
-      const std::uint64_t rows = flying.shares[i]->facts().rows;
+      const std::uint64_t rows = flying.share_rows[i];
       // What was computed to learn the shape is there already.
       const std::uint64_t skipped = flying.learned_rows_of(i);
       collect_reads(plan_->program, flying.place, flying.first_row[i] + skipped, rows - skipped,
