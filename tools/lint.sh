@@ -55,6 +55,7 @@ check tidy python3 tools/tidy.py
 check scenarios-self-test python3 tools/scenarios.py --self-test
 check scenarios python3 tools/scenarios.py --check
 check mutants python3 tests/mutants/run.py --check
+check benchmarks python3 tools/bench_page.py --check
 if [[ ${1:-} == full ]]; then
   check clang-tidy check_clang_tidy
 fi
