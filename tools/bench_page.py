@@ -74,8 +74,8 @@ def images(rivals: dict) -> list[str]:
              "threads or worker processes. \"Cores\" is CPU time over wall time; the first batch "
              "counts", "from the start of the process, imports included. The last column is the "
              "median ratio of penstock from Python to that row. A row well below "
-             "two cores did not use both of them with its settings.", "", stated(rivals["facts"]) + ".",
-             ""]
+             "two cores did not use both of them with its settings.", "",
+             stated(rivals["facts"]) + ".", ""]
     lines += [f"![{name}, images per second](benchmarks_{name.split()[0].lower()}.svg)\n"
               for name in CHARTED]
     for name, about in WORKLOADS.items():
