@@ -37,10 +37,10 @@ setup:
 TORCH = -DPENSTOCK_TRAIN=ON -DCMAKE_PREFIX_PATH="$$(.venv/bin/python -W ignore -c 'import torch; print(torch.utils.cmake_prefix_path)')"
 
 announce-demo:
-	@echo "make demo: about 9 minutes and 3 GB the first time on two cores (packages, torch, release build); 10 s after that"
+	@echo "make demo: about 9 minutes the first time on two cores (packages, torch, release build), 10 s after that"
 
 announce-test:
-	@echo "make test: about 35 minutes and 6 GB the first time on two cores; ccache makes later runs shorter"
+	@echo "make test: about 35 minutes the first time on two cores, less with a warm ccache; about 6 GB of disk"
 
 demo: announce-demo setup .venv/torch  ## pictures, uneven and one broken, trained on 4 replicas, killed, resumed, and proved
 	@cmake --preset release $(TORCH) >/dev/null 2>&1 && cmake --build --preset release -- --quiet

@@ -1,7 +1,7 @@
 // The image workloads of the peers beside it, through penstock's public API; prints one line of
 // JSON with the same figures. penstock_images W1|W2 DIR [--plain FILE]
 //   W1  DIR/$PNG/CLASS/*.png: resize to 64 x 64, flip, brightness, f32 in [0, 1], batches of 64
-//   W2  DIR/photos/CLASS/*.jpg, four times: random resized crop to 224 x 224, flip, normalise, CHW
+//   W2  DIR/photos/CLASS/*.jpg, four times: random resized crop to 224 x 224, flip, normalize, CHW
 // With --plain the random ops are off and the first images' floats are written to FILE.
 #include <fmt/core.h>
 #include <penstock/penstock.h>

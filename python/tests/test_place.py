@@ -216,6 +216,17 @@ def test_a_strategy_says_nothing_about_its_shares():
         import os
         os.environ.update(RANK="0", WORLD_SIZE="2", LOCAL_RANK="0", LOCAL_WORLD_SIZE="2")
         import penstock as ps
+        feed = ps.MirroredStrategy(["cpu:0"]).distribute(ps.range(8).batch(4))
+        print([len(step.shares[0]) for step in feed])
+        """)
+    assert (code, out, err) == (0, "[2, 2]\n", "")
+
+
+def test_nothing_is_said_with_world_1_or_before_an_epoch_begins():
+    code, out, err = run_program("""
+        import os
+        os.environ.update(RANK="0", WORLD_SIZE="2", LOCAL_RANK="0", LOCAL_WORLD_SIZE="2")
+        import penstock as ps
         loader = ps.Loader(ps.range(8).batch(4), world=1)
         assert len(list(loader)) == 2
         plan = ps.Loader(ps.range(8).batch(4)).plan
