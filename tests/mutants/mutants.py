@@ -81,7 +81,7 @@ KERNELS = [
     *_of("gtest", "*Unfilter*", (
         "Paeth takes another neighbor on a tie", "src/kernel/unfilter.cc",
         "return threshold <= low ? high : upper;", "return threshold < low ? high : upper;")),
-    *_of("gtest", "*Resample*:*Axis*", (
+    *_of("gtest", "*Resample*:ImageOps*:Decode*:Picture*", (
         "a resize that is half a pixel off", "src/kernel/axis.cc",
         "const double centre = (static_cast<double>(pixel) + 0.5) * scale;",
         "const double centre = static_cast<double>(pixel) * scale;")),
@@ -150,9 +150,6 @@ REPLICAS = [
 
 READING = [
     *_of("gtest", "*Fetch*", (
-        "bytes of another row", "src/run/fetcher.cc",
-        "ticket->read.offset != read.offset)", "false)")),
-    *_of("gtest", "*Fetch*", (
         "a read that was dropped stays in the budget", "src/run/fetcher.cc",
         "options.budget->give_back(bytes_of(ticket->read));", "")),
     *_of("gtest", "*Fetch*", (
@@ -210,7 +207,7 @@ SCENARIOS = [
          scenario="d_other_width"),
     *_of("gtest", "Scenario.d_blocked", (
         "a long wait is not reported", "src/run/pass_report.cc",
-        "if (waited < report_after) return;", "if (waited < 1000 * report_after) return;"),
+        "if (waited < report_after) return;", "if (waited.count() >= 0) return;"),
          scenario="d_blocked"),
     *_of("gtest", "Scenario.d_resume_size", (
         "a state of several kilobytes", "src/feed/state.cc", "return fields.dump();",
