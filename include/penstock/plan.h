@@ -94,7 +94,7 @@ class Plan {
   [[nodiscard]] std::string explain() const;
 
   /// As JSON: nodes by word and arguments, user functions and arrays by their names.
-  [[nodiscard]] std::string serialise() const;
+  [[nodiscard]] std::string serialize() const;
   /// The plan of `text`; functions and arrays are taken by name from the datasets in `having`.
   static Plan parse(const std::string& text, const std::vector<Dataset>& having = {});
 

@@ -14,12 +14,12 @@
 #include "collate.h"
 #include "functions.h"
 #include "generators.h"
-#include "graph/node.h"
 #include "op/op.h"
 #include "sequences.h"
 #include "tails.h"
 #include "texts.h"
 #include "values.h"
+#include "verb/map.h"
 #include "worker_ops.h"
 #include "workers.h"
 

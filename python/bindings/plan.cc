@@ -77,7 +77,7 @@ void bind_plan(nb::module_& module) {
            nb::sig("def check(self, pass_number: int = 0) -> dict[str, typing.Any]"),
            "Walks through a pass without data; `wrong` is None when every sample comes once.");
   plan.def("explain", &Plan::explain, "The plan in words.");
-  plan.def("serialise", &Plan::serialise, "The plan as JSON.");
+  plan.def("serialize", &Plan::serialize, "The plan as JSON.");
   plan.def("__repr__", &Plan::explain);
 }
 

@@ -186,9 +186,9 @@ class WorkerVectorOp final : public WorkerOp {
 };
 
 void add_teams(const Node& node, std::vector<std::shared_ptr<Team>>& teams) {
-  if (const auto* map = node.as<MapVerb>())
-    if (const auto* op = dynamic_cast<const HasTeam*>(map->op.get()); op != nullptr && op->team())
-      teams.push_back(op->team());
+  const std::shared_ptr<const Op> found = node.verb->op();
+  if (const auto* op = dynamic_cast<const HasTeam*>(found.get()); op != nullptr && op->team())
+    teams.push_back(op->team());
   for (const NodePtr& input : node.inputs) add_teams(*input, teams);
 }
 

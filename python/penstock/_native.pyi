@@ -284,7 +284,7 @@ class Plan:
     def explain(self) -> str:
         """The plan in words."""
 
-    def serialise(self) -> str:
+    def serialize(self) -> str:
         """The plan as JSON."""
 
     def __repr__(self) -> str: ...

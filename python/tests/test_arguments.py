@@ -193,7 +193,7 @@ FUNCTIONS = {
     "Plan.cut": (lambda: loader().plan.cut, {"step": 1}),
     "Plan.check": (lambda: loader().plan.check, {"pass_number": 1}),
     "Plan.explain": (lambda: loader().plan.explain, {}),
-    "Plan.serialise": (lambda: loader().plan.serialise, {}),
+    "Plan.serialize": (lambda: loader().plan.serialize, {}),
     "Step.masks": (lambda: step_of(strategy()).masks, {}),
     "Replica.barrier": (None, {}),
     "Replica.all_reduce": (lambda: lambda op, value, count: ps.OneDeviceStrategy().run(

@@ -77,7 +77,7 @@ def test_plan_is_there_before_anything_runs():
     assert loader.plan.cut(0) == [4, 3, 3, 3, 3] and sum(loader.plan.cut(6)) == 7
     assert "7 steps" in loader.plan.explain()
     assert loader.plan.check()["wrong"] is None
-    assert json.loads(loader.plan.serialise())
+    assert json.loads(loader.plan.serialize())
     drop = ps.Loader(ps.range(103).batch(16), tail="drop")
     assert drop.plan.tail_cost["dropped"] == 7
 

@@ -149,14 +149,14 @@ TEST_F(FilesTest, PlansOfFilesTravel) {
         Dataset::from_paths(paths, {3, 4}).batch(2), Dataset::from_paths(paths).batch(2),
         Dataset::list_files(folder_.path("**/*.png")).map(read_file()).batch(5)}) {
     const Plan plan(dataset);
-    const Plan again = Plan::parse(plan.serialise());
+    const Plan again = Plan::parse(plan.serialize());
     EXPECT_EQ(again.digests(), plan.digests());
     EXPECT_EQ(again.dataset().describe(), dataset.describe());
   }
 }
 
 TEST_F(FilesTest, APlanOfAFolderThatChangedIsRefused) {
-  const std::string text = Plan(data().batch(4)).serialise();
+  const std::string text = Plan(data().batch(4)).serialize();
   folder_.write("cat/00.png", "larger than before");
   EXPECT_THROW(Plan::parse(text), ConfigError);
 }

@@ -35,11 +35,11 @@ class Iterator::Impl {
         options_(std::move(options)),
         geometry_(plan_.data()->geometry),
         ledger_(options_.ledger_file, options_.skip_limit.value_or(default_skip_limit(plan_))) {
-    const Wishes wishes = wishes_of(*plan_.dataset().node());
-    if (!options_.threads) options_.threads = wishes.threads;
-    if (!options_.lookahead_bytes) options_.lookahead_bytes = wishes.lookahead_bytes;
-    lookahead_steps_ = wishes.prefetch_steps;
-    name_ = wishes.name;
+    const Hints hints = hints_of(*plan_.dataset().node());
+    if (!options_.threads) options_.threads = hints.threads;
+    if (!options_.lookahead_bytes) options_.lookahead_bytes = hints.lookahead_bytes;
+    lookahead_steps_ = hints.prefetch_steps;
+    name_ = hints.name;
   }
   ~Impl() {
     stop_run();

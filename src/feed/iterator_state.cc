@@ -115,7 +115,7 @@ State Iterator::Impl::state() {
   }
   if (wants_drawn_seed(*plan_.dataset().node())) state.drawn_seed = plan_.data()->drawn_seed;
   state.digests = plan_.digests();
-  state.order = order_parts(*plan_.dataset().node(), plan_.data()->options.tail);
+  state.order = order_lines(*plan_.dataset().node(), plan_.data()->options.tail);
   check_size(state);
   return state;
 }
@@ -125,7 +125,7 @@ void Iterator::Impl::go_to_place_of(const State& state) {
   if (state.digests.order != ours.order)
     throw StateError(
         fmt::format("the state is of another dataset: {}",
-                    order_difference(state.order, order_parts(*plan_.dataset().node(),
+                    order_difference(state.order, order_lines(*plan_.dataset().node(),
                                                               plan_.data()->options.tail))),
         here(), "build the dataset as it was when the state was saved");
   if (state.digests.values != ours.values)

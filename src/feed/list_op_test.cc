@@ -4,11 +4,11 @@
 #include <atomic>
 #include <memory>
 
-#include "graph/node.h"
 #include "op/op.h"
 #include "penstock/dataset.h"
 #include "penstock/loader.h"
 #include "sample/rows.h"
+#include "verb/map.h"
 
 namespace penstock {
 namespace {

@@ -153,7 +153,7 @@ Sample Dataset::sample(std::uint64_t number) const {
     if (!is_whole(plan.program, at)) return compute_row(plan, at, 0);
     // A function of whole batches wants the step around it.
     const Node& leaf = *steps_of(*node_, std::nullopt, 0).leaves[at.leaf];
-    const Groups groups = groups_of(*leaf.as<BatchVerb>(), leaf.input().size, std::nullopt);
+    const Groups groups = *leaf.groups(std::nullopt);
     const std::uint64_t row = at.turn.lap * groups.count + at.first;
     const std::uint64_t step = groups.step_of(row);
     const Place whole{

@@ -223,16 +223,6 @@ TEST(DatasetTest, ABlockFunctionDeclaresTheDenseFieldsItWrites) {
               AllOf(HasSubstr("dense"), HasSubstr("string")));
 }
 
-TEST(DatasetTest, MapsAfterBatchSeeWholeBatchesUnlessTheyAreRowWise) {
-  const Dataset batches = numbers(4).batch(2);
-  const auto whole = [](const Dataset& dataset) { return dataset.node()->as<MapVerb>()->whole; };
-  EXPECT_TRUE(whole(batches.map(same)));
-  EXPECT_FALSE(whole(batches.map(same, {.row_wise = true})));
-  EXPECT_FALSE(whole(batches.map([](std::int64_t x) { return x; })));
-  EXPECT_FALSE(whole(batches.map(cast(Dtype::f32))));
-  EXPECT_FALSE(whole(numbers(4).map(same)));
-}
-
 // A dataset, and the number of elements that a list of them would have.
 struct Sized {
   Dataset dataset;

@@ -215,12 +215,12 @@ TEST(DatasetDigestTest, ValuesDoNotChangeWithOrderOrBatchSize) {
 
 TEST(DatasetDigestTest, ThePartsOfAnOrderNameSourcesByDigestAndNodesByLine) {
   const Dataset data = Dataset::range(12).map(half).shuffle({.seed = 7}).batch(5);
-  const auto free = order_parts(*data.node(), std::nullopt);
+  const auto free = order_lines(*data.node(), std::nullopt);
   ASSERT_EQ(free.size(), 2U);
   EXPECT_EQ(free[0].substr(0, 7), "range #");
   EXPECT_EQ(free[0].size(), 15U);
   EXPECT_EQ(free[1], "shuffle(seed=7)");
-  const auto counted = order_parts(*data.take(2).node(), std::nullopt);
+  const auto counted = order_lines(*data.take(2).node(), std::nullopt);
   EXPECT_EQ(counted, (std::vector<std::string>{free[0], free[1], "batch(5)", "take(2)"}));
 }
 

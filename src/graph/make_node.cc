@@ -41,7 +41,7 @@ Dataset make_counted(const std::string& word, Node node) {
   return make_node(std::move(node));
 }
 
-Node after(const Dataset& input, Verb verb) {
+Node after(const Dataset& input, std::shared_ptr<const Verb> verb) {
   Node node;
   node.verb = std::move(verb);
   node.inputs = {input.node()};

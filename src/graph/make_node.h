@@ -1,7 +1,9 @@
 #pragma once
 // How verbs add nodes: each new node is counted and checked against what a dataset may hold.
 
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "graph/node.h"
 
@@ -20,7 +22,13 @@ Dataset make_counted(const std::string& word, Node node);
 [[noreturn]] void refuse_count(const std::string& word, std::uint64_t count, const char* what);
 
 /// A node with one input that keeps what its elements look like.
-Node after(const Dataset& input, Verb verb);
+Node after(const Dataset& input, std::shared_ptr<const Verb> verb);
+
+/// `make_node(after(input, make_shared<V>(arguments...)))`.
+template <typename V, typename... Arguments>
+Dataset add_verb(const Dataset& input, Arguments&&... arguments) {
+  return make_node(after(input, std::make_shared<const V>(std::forward<Arguments>(arguments)...)));
+}
 
 void refuse_if_batched(const Dataset& dataset, const char* word, const std::string& remedy);
 

@@ -65,8 +65,10 @@ TEST(StepsOfTest, ATailPolicyThatIsGivenFillsInWhereBatchNamedNone) {
   EXPECT_EQ(steps_of(unnamed, Tail::drop).count(), 2U);
   EXPECT_EQ(steps_of(named, Tail::drop).count(), 3U);
   EXPECT_EQ(steps_of(unnamed.concatenate(named), Tail::drop).count(), 5U);
-  EXPECT_EQ(groups_of({4, Tail::drop}, Cardinality::of(10), Tail::short_).tail, TailRule::drop);
-  EXPECT_EQ(groups_of({4, {}}, Cardinality::endless(), {}).count, kEndless);
+  const Dataset drops = Dataset::range(10).batch(4, {.tail = Tail::drop});
+  EXPECT_EQ(drops.node()->groups(Tail::short_)->tail, TailRule::drop);
+  EXPECT_EQ(Dataset::range(10).repeat().batch(4).node()->groups({})->count, kEndless);
+  EXPECT_EQ(Dataset::range(10).node()->groups({}), std::nullopt) << "no batch node";
 }
 
 TEST(StepsOfTest, BatchNodesAreNumberedFromLeftToRight) {

@@ -1,5 +1,7 @@
 #include "graph/tail.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 namespace penstock {
@@ -37,6 +39,14 @@ std::optional<Tail> tail_named(std::string_view name) {
   for (const Policy& one : kPolicies)
     if (one.name == name) return one.tail;
   return std::nullopt;
+}
+
+Tail tail_parsed(std::string_view name) {
+  const auto tail = tail_named(name);
+  if (!tail)
+    throw ConfigError(fmt::format("the plan has the tail policy \"{}\", which is not known", name),
+                      {}, "use the same version of penstock on both sides");
+  return *tail;
 }
 
 TailRule rule_of(Tail tail) {

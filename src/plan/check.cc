@@ -10,66 +10,10 @@
 
 #include "order/cut.h"
 #include "plan/plan_data.h"
+#include "plan/promise.h"
 
 namespace penstock {
 namespace {
-
-/// What a dataset promises of its samples, from its nodes alone.
-struct Promise {
-  struct Part {  // of the ids: where they end, and how often each of them comes at most
-    std::uint64_t end;
-    std::uint64_t times;
-  };
-  std::vector<Part> parts;
-  std::uint64_t dropped = 0;  // by batches, so often do samples not come
-  bool all = true;            // nothing else is left out: `times` is exact
-
-  [[nodiscard]] std::uint64_t ids() const { return parts.empty() ? 0 : parts.back().end; }
-  void multiply(std::uint64_t rounds) {
-    const auto times = [rounds](std::uint64_t count) {
-      std::uint64_t product = 0;
-      return __builtin_mul_overflow(count, rounds, &product) ? kEndless : product;
-    };
-    for (Part& part : parts) part.times = times(part.times);
-    dropped = times(dropped);
-  }
-};
-
-/// `unbatched`: the rows of `node` become samples again, and what a wrap repeats comes as any
-/// other.
-Promise promise_of(const Node& node, std::optional<Tail> tail, bool unbatched = false) {
-  if (const auto* source = node.as<SourceVerb>()) return {{{source->source->size(), 1}}};
-  if (node.as<UnbatchVerb>()) {
-    Promise promise = promise_of(node.input(), std::nullopt, true);
-    if (std::exchange(promise.dropped, 0) > 0) promise.all = false;
-    return promise;
-  }
-  const auto* const batch = node.as<BatchVerb>();
-  Promise promise = promise_of(node.input(), tail, batch == nullptr && unbatched);
-  if (node.as<ConcatenateVerb>()) {
-    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
-      const Promise right = promise_of(*node.inputs[i], tail, unbatched);
-      const std::uint64_t first = promise.ids();
-      for (const Promise::Part& part : right.parts)
-        promise.parts.push_back({first + part.end, part.times});
-      promise.dropped += right.dropped;
-      promise.all = promise.all && right.all;
-    }
-  } else if (const auto* repeat = node.as<RepeatVerb>()) {
-    promise.multiply(repeat->count.value_or(kEndless));
-  } else if (batch != nullptr) {
-    const Groups groups = groups_of(*batch, node.input().size, tail);
-    const std::uint64_t delivered = groups.delivered();
-    if (delivered < groups.count) promise.dropped += groups.count - delivered;
-    if (delivered > groups.count && unbatched) {
-      promise.multiply((delivered + groups.count - 1) / groups.count);
-      promise.all = false;
-    }
-  } else if (node.as<SelectVerb>() || node.size != node.input().size) {
-    promise.all = false;  // take, skip, shard, zip
-  }
-  return promise;
-}
 
 /// How often each sample came. One bit each where none may come twice.
 class Tally {
@@ -234,9 +178,11 @@ void check_missing(const PlanData& plan, const Promise& promise, const Tally& ta
 PassCheck check_pass(const PlanData& plan, std::uint64_t pass) {
   if (plan.program.stream)
     throw ConfigError("check: a stream shows its samples only when it is pulled");
+  if (has_sequence(plan.program))
+    throw ConfigError("check: a Sequence shows its samples only when a batch is requested");
   const std::uint64_t steps = plan.geometry.steps();
   if (steps == kEndless) throw ConfigError("check: the pass has no end", {}, "add take(n)");
-  const Promise promise = promise_of(*plan.dataset.node(), plan.options.tail);
+  const Promise promise = promise_of(*plan.dataset.node(), {plan.options.tail});
   Tally tally(promise);
   PassCheck result;
   Walk walk(plan, tally, result);

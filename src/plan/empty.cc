@@ -79,15 +79,13 @@ void refuse_empty_shares(const PlanData& plan) {
   const std::uint64_t shares = plan.options.shares.total;
   if (shares == 1) return;
   const auto leaves = steps_of(*plan.dataset.node(), plan.options.tail, plan.drawn_seed).leaves;
-  const auto groups = [&](const Node& leaf) {
-    return groups_of(*leaf.as<BatchVerb>(), leaf.input().size, plan.options.tail);
-  };
+  const auto groups = [&](const Node& leaf) { return *leaf.groups(plan.options.tail); };
   if (plan.program.stream)
     for (const Node* leaf : leaves)
-      if (!leaf->as<SequenceVerb>()) refuse_stream({groups(*leaf), shares});
+      if (leaf->groups(plan.options.tail)) refuse_stream({groups(*leaf), shares});
   if (plan.program.stream) return;
   for (const auto& [leaf, fewest] : plan.program.steps.leaves_below(shares))
-    if (!leaves[leaf]->as<SequenceVerb>())
+    if (leaves[leaf]->groups(plan.options.tail))
       refuse(fmt::format("{} of {} shares have no sample in a step of {}", shares - fewest, shares,
                          fewest),
              {groups(*leaves[leaf]), shares}, known_remedies({groups(*leaves[leaf]), shares}));

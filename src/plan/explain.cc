@@ -70,8 +70,8 @@ void explain_cut(const Plan& plan, std::string& text) {
 
 /// Batches below an unbatch drop and repeat too, but have no empty slots.
 void add_cost(const Node& node, std::optional<Tail> tail, std::uint64_t shares, TailCost& cost) {
-  if (const auto* batch = node.as<BatchVerb>()) {
-    const Groups groups = groups_of(*batch, node.input().size, tail);
+  if (const auto found = node.groups(tail)) {
+    const Groups& groups = *found;
     const bool counted = groups.count != kEndless;
     if (counted && groups.delivered() < groups.count)
       cost.dropped += groups.count - groups.delivered();
@@ -84,7 +84,7 @@ void add_cost(const Node& node, std::optional<Tail> tail, std::uint64_t shares, 
       if (counted) cost.padded += groups.steps() * slots - groups.count;
     }
   }
-  const bool below = node.as<UnbatchVerb>() != nullptr;
+  const bool below = node.facts().unbatches;
   for (const NodePtr& input : node.inputs)
     add_cost(*input, below ? std::nullopt : tail, below ? 0 : shares, cost);
 }
@@ -120,7 +120,7 @@ void explain_empty(const Plan& plan, std::string& text) {
 }
 
 void explain_means(const Plan& plan, std::string& text) {
-  const Wishes wishes = wishes_of(*plan.dataset().node());
+  const Hints hints = hints_of(*plan.dataset().node());
   if (const auto bytes = plan.batch_bytes()) {
     text += fmt::format("  one batch: {}, {} here\n", size_text(*bytes),
                         counted(plan.shares().count, "share"));
@@ -128,11 +128,11 @@ void explain_means(const Plan& plan, std::string& text) {
     text += "  one batch: unknown until the first sample is computed (declare spec= to know)\n";
   }
   text += fmt::format("  look-ahead: {}\n",
-                      wishes.lookahead_bytes
-                          ? fmt::format("batches of {} in all", size_text(*wishes.lookahead_bytes))
+                      hints.lookahead_bytes
+                          ? fmt::format("batches of {} in all", size_text(*hints.lookahead_bytes))
                           : "batches of a quarter of the free memory in all, over all loaders");
   const unsigned cores = usable_cores();
-  const unsigned threads = std::min(wishes.threads.value_or(cores), cores);
+  const unsigned threads = std::min(hints.threads.value_or(cores), cores);
   text += threads == 0 ? "  threads: none, work is done in the caller's\n"
                        : fmt::format(
                              "  threads: {} of the {} that all loaders of a process share "

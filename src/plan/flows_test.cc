@@ -16,6 +16,7 @@
 #include "penstock/dataset.h"
 #include "plan/number_streams.h"
 #include "plan/program.h"
+#include "plan/stages.h"
 #include "sample/rows.h"
 
 namespace penstock {

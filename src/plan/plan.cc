@@ -38,21 +38,6 @@ Cardinality cardinality(std::uint64_t count) {
 
 }  // namespace
 
-Wishes wishes_of(const Node& root) {
-  Wishes wishes;
-  if (!root.inputs.empty()) wishes = wishes_of(root.input());
-  if (const auto* verb = root.as<OptionsVerb>()) {
-    if (!verb->options.name.empty()) wishes.name = verb->options.name;
-    if (verb->options.threads) wishes.threads = verb->options.threads;
-    if (verb->options.lookahead_bytes) wishes.lookahead_bytes = verb->options.lookahead_bytes;
-  }
-  if (const auto* verb = root.as<PrefetchVerb>()) {
-    if (verb->options.steps > 0) wishes.prefetch_steps = verb->options.steps;
-    if (verb->options.bytes > 0) wishes.lookahead_bytes = verb->options.bytes;
-  }
-  return wishes;
-}
-
 Plan::Plan(const Dataset& dataset, const PlanOptions& options) {
   if (!dataset.batched())
     throw ConfigError("a plan needs batches, these elements are single samples", {},
@@ -116,8 +101,8 @@ std::uint64_t batch_samples_of(const PlanData& plan) {
   std::uint64_t largest = 0;
   const auto shape = steps_of(*plan.dataset.node(), plan.options.tail, plan.drawn_seed);
   for (const Node* leaf : shape.leaves) {
-    const auto* batch = leaf->as<BatchVerb>();
-    largest = std::max<std::uint64_t>(largest, batch != nullptr ? batch->size : 1);
+    const auto groups = leaf->groups(plan.options.tail);
+    largest = std::max<std::uint64_t>(largest, groups ? groups->batch : 1);
   }
   return largest;
 }
@@ -128,11 +113,10 @@ std::uint64_t largest_step_of(const PlanData& plan) {
   std::uint64_t largest = 1;
   const auto shape = steps_of(*plan.dataset.node(), plan.options.tail, plan.drawn_seed);
   for (const Node* leaf : shape.leaves) {
-    const auto* batch = leaf->as<BatchVerb>();
-    if (batch == nullptr) continue;
-    const Groups groups = groups_of(*batch, leaf->input().size, plan.options.tail);
-    const bool filled = groups.tail == TailRule::pad || groups.tail == TailRule::wrap;
-    std::uint64_t samples = filled ? groups.batch : std::min(groups.batch, groups.count);
+    const auto groups = leaf->groups(plan.options.tail);
+    if (!groups) continue;
+    const bool filled = groups->tail == TailRule::pad || groups->tail == TailRule::wrap;
+    std::uint64_t samples = filled ? groups->batch : std::min(groups->batch, groups->count);
     if (plan.program.stream && !filled)
       samples = std::min(samples, kStreamShare * plan.options.shares.total);
     largest = std::max(largest, samples);

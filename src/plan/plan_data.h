@@ -36,13 +36,4 @@ void check_strict(const PlanData& plan);
 /// have an order of their own.
 void refuse_drawn_seed(const PlanData& plan, std::uint32_t processes);
 
-/// Hints and limits that with_options and prefetch set; the outermost wins.
-struct Wishes {
-  std::string name;
-  std::optional<unsigned> threads;
-  std::optional<std::uint64_t> lookahead_bytes;
-  std::uint64_t prefetch_steps = 0;
-};
-Wishes wishes_of(const Node& root);
-
 }  // namespace penstock

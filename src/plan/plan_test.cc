@@ -172,7 +172,7 @@ TEST(PlanTest, MakingAndReadingAPlanCallsNoUserFunction) {
                       .cache()
                       .batch(4));
   (void)plan.explain();
-  (void)plan.serialise();
+  (void)plan.serialize();
   (void)plan.batch_bytes();
   EXPECT_EQ(*calls, 0);
 }
@@ -211,22 +211,22 @@ TEST(PlanTest, OrderAndValuesAreThoseOfTheDataset) {
   EXPECT_EQ(Plan(data, {.shares = of(3)}).digests(), data.digests());
 }
 
-TEST(WishesTest, TheOutermostWishWins) {
+TEST(HintsTest, TheOutermostHintWins) {
   const Dataset data = numbers(10)
                            .with_options({.name = "inner", .threads = 1, .lookahead_bytes = 10})
                            .prefetch({.steps = 2})
                            .batch(4)
                            .with_options({.name = "outer"})
                            .prefetch({.steps = 3, .bytes = 20});
-  const Wishes wishes = wishes_of(*data.node());
-  EXPECT_EQ(wishes.name, "outer");
-  EXPECT_EQ(wishes.threads, 1U);
-  EXPECT_EQ(wishes.lookahead_bytes, 20U);
-  EXPECT_EQ(wishes.prefetch_steps, 3U);
-  const Wishes alone = wishes_of(*data.with_options({.threads = 0}).node());
+  const Hints hints = hints_of(*data.node());
+  EXPECT_EQ(hints.name, "outer");
+  EXPECT_EQ(hints.threads, 1U);
+  EXPECT_EQ(hints.lookahead_bytes, 20U);
+  EXPECT_EQ(hints.prefetch_steps, 3U);
+  const Hints alone = hints_of(*data.with_options({.threads = 0}).node());
   EXPECT_EQ(alone.threads, 0U);
   EXPECT_EQ(alone.name, "outer") << "what a wish does not name stays as it was";
-  EXPECT_EQ(wishes_of(*numbers(10).batch(4).node()).threads, std::nullopt);
+  EXPECT_EQ(hints_of(*numbers(10).batch(4).node()).threads, std::nullopt);
 }
 
 TEST(PlanTest, ATailThatIsFilledInCountsWhereStepsAreCounted) {

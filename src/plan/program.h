@@ -31,15 +31,14 @@ struct Chain {
 
 struct Program {
   Steps steps;
-  std::vector<Chain> chains;  // by batch node
-  ElementSpec spec;           // of a row of the batches
-  bool random = false;        // some op needs to know occurrences
-  std::vector<std::string>
-      notes;  // for the plan: what is unused, what differs from what one may think
-  std::vector<std::string> warnings;  // what is likely a mistake
-  bool masks = false;                 // some rows may be marked as not wanted
-  std::size_t rows_at_once = 0;       // the most that some op works on at once, outside our threads
-  StepFlowPtr stream;                 // of a stream: what pulls its steps; `steps` is then empty
+  std::vector<Chain> chains;               // by batch node
+  ElementSpec spec;                        // of a row of the batches
+  bool random = false;                     // some op needs to know occurrences
+  std::vector<std::string> notes = {};     // for the plan: what is unused or may surprise
+  std::vector<std::string> warnings = {};  // what is likely a mistake
+  bool masks = false;                      // some rows may be marked as not wanted
+  std::size_t rows_at_once = 0;  // the most that some op works on at once, outside our threads
+  StepFlowPtr stream = nullptr;  // of a stream: what pulls its steps; `steps` is then empty
 };
 
 struct CompileOptions {
@@ -56,10 +55,5 @@ StagePtr compile_samples(const Node& root, const CompileOptions& options);
 FlowPtr compile_flow(const Node& root, const CompileOptions& options);
 /// True when some steps are batches of a Sequence.
 bool has_sequence(const Program& program);
-/// What to say when elements that are batched look like batches already: several fields with one
-/// first dimension, of different ranks.
-std::optional<std::string> batch_of_batches(const ElementSpec& element);
-/// True when some shuffle wants a seed to be drawn.
-bool wants_drawn_seed(const Node& root);
 
 }  // namespace penstock

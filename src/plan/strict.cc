@@ -65,13 +65,13 @@ void check_strict(const PlanData& plan) {
   const auto leaves = steps_of(*plan.dataset.node(), plan.options.tail, plan.drawn_seed).leaves;
   for (std::uint32_t leaf = 0; leaf < leaves.size(); ++leaf) {
     const Node& node = *leaves[leaf];
-    if (node.as<SequenceVerb>()) {
+    if (!node.groups(plan.options.tail)) {
       if (plan.options.tail.value_or(Tail::short_) != Tail::short_)
         throw ConfigError("a Sequence's batches are as large as they are: no tail policy fits", {},
                           "unbatch() and batch(n, {.tail = ...}) them, or leave the policy short");
       continue;
     }
-    const Groups groups = groups_of(*node.as<BatchVerb>(), node.input().size, plan.options.tail);
+    const Groups groups = *node.groups(plan.options.tail);
     if (groups.tail != TailRule::strict) continue;
     if (short_leaf == leaf)
       refuse({groups, shares},

@@ -8,6 +8,7 @@
 #include "run/compute.h"
 #include "run/flying.h"
 #include "sample/rows.h"
+#include "verb/batch.h"
 
 namespace penstock {
 namespace {

@@ -19,6 +19,7 @@
 #include "plan/stages.h"
 #include "sample/rows.h"
 #include "trace/activity.h"
+#include "verb/select.h"
 
 namespace penstock {
 namespace {
@@ -166,21 +167,19 @@ class Search final : public Work {
 std::uint64_t random_ops(const Node& node) {
   std::uint64_t count = 0;
   for (const NodePtr& input : node.inputs) count += random_ops(*input);
-  const auto is_random = [](const auto* verb) { return verb && verb->op && verb->op->random(); };
-  const bool random = is_random(node.as<MapVerb>()) || is_random(node.as<FilterVerb>()) ||
-                      is_random(node.as<SelectVerb>());
-  return count + (random ? 1 : 0);
+  const std::shared_ptr<const Op> op = node.verb->op();
+  return count + (op && op->random() ? 1 : 0);
 }
 
-std::shared_ptr<const Chosen> find(const Dataset& input, const SelectVerb& verb,
+std::shared_ptr<const Chosen> find(const Dataset& input, const Selection& selection,
                                    const std::function<void()>& while_waiting) {
   const std::uint64_t size = input.cardinality().count();
-  if (!verb.op) return choose_part(size, {verb.fraction, verb.seed, verb.rest});
+  if (!selection.op) return choose_part(size, {selection.fraction, selection.seed, selection.rest});
   StagePtr samples = compile_samples(*input.node(), {});
-  const std::string title = fmt::format("select{}", verb.op->describe().substr(3));
+  const std::string title = fmt::format("select{}", selection.op->describe().substr(3));
   const auto search = std::make_shared<Search>(
-      map_stage(std::move(samples), verb.op, ElementSpec::single(Dtype::boolean),
-                {title, verb.seed, random_ops(*input.node())}),
+      map_stage(std::move(samples), selection.op, ElementSpec::single(Dtype::boolean),
+                {title, selection.seed, random_ops(*input.node())}),
       size);
   return std::make_shared<Chosen>(size, search->result(search, while_waiting));
 }
@@ -192,10 +191,11 @@ Dataset Dataset::resolve(const std::function<void()>& while_waiting) const {
   std::vector<Dataset> inputs;
   for (const NodePtr& input : node_->inputs)
     inputs.push_back(Dataset(input).resolve(while_waiting));
-  const auto* select = node_->as<SelectVerb>();
-  if (select == nullptr || select->chosen) return reapply(*node_, inputs);
-  SelectVerb resolved = *select;
-  resolved.chosen = select->cell->get([&] { return find(inputs.front(), *select, while_waiting); });
+  const auto* select = node_->as<Select>();
+  if (select == nullptr || select->selection().chosen) return node_->verb->apply(*node_, inputs);
+  Selection resolved = select->selection();
+  resolved.chosen =
+      resolved.cell->get([&] { return find(inputs.front(), resolved, while_waiting); });
   return add_select(inputs.front(), std::move(resolved));
 }
 

@@ -1,4 +1,4 @@
-// tested in src/plan/serialise_test.cc
+// tested in src/verb/serialize_test.cc
 #include "source/source.h"
 
 #include "base/json.h"

@@ -1,0 +1,79 @@
+#pragma once
+// Turns a graph into stages and flows. It walks the graph once, inputs first, and numbers sources
+// and ops in that order; each verb compiles itself with what is offered here.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/program.h"
+
+namespace penstock {
+
+/// A map that runs after the sequence of a stream, in parallel.
+struct Deferred {
+  std::shared_ptr<const Op> op;
+  ElementSpec spec;
+  MapPlace place;
+};
+
+class Compiler {
+ public:
+  explicit Compiler(const CompileOptions& options) : options_(options) {}
+
+  // A node and all below it. Ids of its samples begin at `first_id`.
+  StagePtr samples(const Node& node, std::uint64_t first_id) {
+    return node.verb->samples(*this, node, first_id);
+  }
+  std::vector<Chain> chains(const Node& node, std::uint64_t first_id) {
+    return node.verb->chains(*this, node, first_id);
+  }
+  FlowPtr flow(const Node& node, std::uint64_t first_id);
+  FlowPtr flow_before_maps(const Node& node, std::uint64_t first_id,
+                           std::vector<Deferred>& deferred);
+  StepFlowPtr step_flow(const Node& node, std::uint64_t first_id, std::optional<Tail> tail,
+                        std::vector<Chain>& chains);
+
+  // What verbs need while they compile themselves
+  [[nodiscard]] const CompileOptions& options() const { return options_; }
+  /// Numbers an op; `line` describes it in errors.
+  MapPlace place_of(const Op& op, std::uint64_t seed, const std::string& line);
+  /// "line#3", with the number of the next op.
+  std::string numbered(const std::string& line);
+  SourcePlace next_source(std::uint64_t first_id) { return {sources_++, first_id}; }
+  /// The key of a shuffle: its own seed, or the drawn one.
+  [[nodiscard]] StepShuffle shuffle_key(const Seed& seed, bool reshuffle) const;
+  /// Sources and random ops so far: with the first id they say which place in a graph this is.
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> counts() const {
+    return {sources_, random_ops_};
+  }
+  void note(std::string text) { notes_.push_back(std::move(text)); }
+  void warn(std::string text) { warnings_.push_back(std::move(text)); }
+  /// Some rows may be marked as masked.
+  void add_mask() { masks_ = true; }
+
+  /// Everything that was noted on the way.
+  void finish(Program& program);
+
+ private:
+  StepFlowPtr numbered_steps(const Node& node, std::uint64_t first_id, std::optional<Tail> tail,
+                             std::vector<Chain>& chains);
+
+  CompileOptions options_;
+  std::uint32_t sources_ = 0;
+  std::uint64_t ops_ = 0;
+  std::uint64_t random_ops_ = 0;
+  std::size_t rows_at_once_ = 0;
+  std::vector<std::string> notes_;
+  std::vector<std::string> warnings_;
+  bool masks_ = false;
+};
+
+/// The tail rule of a batch node in a stream. Throws ConfigError for policies that need to know how
+/// many samples there will be.
+TailRule stream_tail(const Node& batch, std::optional<Tail> tail);
+
+}  // namespace penstock

@@ -1,0 +1,128 @@
+// Rows through an op, and rows that were pulled.
+// tested in src/verb/map_test.cc
+#include <utility>
+
+#include "base/fault.h"
+#include "plan/failures.h"
+#include "plan/stages.h"
+#include "sample/rows.h"
+#include "trace/activity.h"
+
+namespace penstock {
+namespace {
+
+class PulledStage final : public Stage {
+ public:
+  PulledStage(const ElementSpec& spec, IdSpace ids) : Stage(spec, std::move(ids)) {}
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch&) const override {
+    for (std::size_t i = 0; i < ask.positions.size(); ++i)
+      ids[i] = ask.pulled->identity.sample_id[ask.positions[i]];
+  }
+
+ protected:
+  Result<void> run(const Ask& ask, const BlockView& out, Scratch&) const override {
+    for (std::size_t row = 0; row < out.rows;) {
+      std::size_t end = row + 1;
+      while (end < out.rows && ask.positions[end] == ask.positions[end - 1] + 1) ++end;
+      if ((ask.pulled->samples == nullptr) == (out.samples == nullptr)) {
+        copy_rows(*ask.pulled, ask.positions[row], out, row, end - row);
+      } else if (auto done = write(ask, out, row, end); !done) {
+        return done;
+      }
+      row = end;
+    }
+    return {};
+  }
+
+ private:
+  /// Samples of a spec that running showed, into columns, or the other way round.
+  Result<void> write(const Ask& ask, const BlockView& out, std::size_t row, std::size_t end) const {
+    for (; row < end; ++row) {
+      if (out.identity.failed != nullptr && out.identity.failed[row] != kRowGood) continue;
+      const std::uint64_t position = ask.positions[row];
+      out.identity.sample_id[row] = ask.pulled->identity.sample_id[position];
+      if (out.identity.occurrence != nullptr && ask.pulled->identity.occurrence != nullptr)
+        out.identity.occurrence[row] = ask.pulled->identity.occurrence[position];
+      const auto wrong = write_row(out, row, read_row(*ask.pulled, position));
+      if (!wrong) continue;
+      Failure failure =
+          at_sample({*wrong,
+                     {},
+                     "every element must have the same fields; the first one decided them",
+                     nullptr,
+                     row},
+                    ids(), out);
+      if (out.identity.failed == nullptr || out.identity.failures == nullptr) return failure;
+      out.identity.failures->add(std::move(failure), out.identity.failed + row);
+      out.identity.failed[row] = kRowFailed;
+    }
+    return {};
+  }
+};
+
+class MapStage final : public Stage {
+ public:
+  MapStage(StagePtr input, std::shared_ptr<const Op> op, const ElementSpec& spec, MapPlace place)
+      : Stage(spec, input->ids()),
+        input_(std::move(input)),
+        op_(std::move(op)),
+        place_(std::move(place)) {}
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
+    input_->identify(ask, ids, scratch);
+  }
+  void collect_reads(const Ask& ask, Scratch& scratch,
+                     std::vector<PlannedRead>& reads) const override {
+    input_->collect_reads(ask, scratch, reads);
+  }
+
+ protected:
+  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
+    const Scratch::Frame frame(scratch);
+    const ScratchBlock in(input_->spec(), out.rows, scratch, out.identity);
+    if (auto done = input_->produce(ask, in.view(), scratch); !done) return done;
+    if (out.rows > 0) trace::doing(place_.title, out.identity.sample_id[0], out.rows);
+    return for_good_rows(out, ids(), [&](std::size_t first, std::size_t rows) {
+      const Scratch::Frame run_frame(scratch);
+      auto done = run_op(ask.turn.pass, cut_rows(in.view(), first, rows, scratch),
+                         cut_rows(out, first, rows, scratch), scratch);
+      if (!done) done.failure().where.op = place_.title;
+      return done;
+    });
+  }
+
+ private:
+  Result<void> run_op(std::uint64_t pass, const BlockView& in, const BlockView& out,
+                      Scratch& scratch) const {
+    OpContext context;
+    context.scratch = &scratch;
+    RowRng rng;
+    if (op_->random()) {
+      // Without the promise each plan draws numbers of its own.
+      const auto own = PENSTOCK_OFF("random.key") ? reinterpret_cast<std::uintptr_t>(this) : 0;
+      const RandomKey key{place_.seed + own, place_.ordinal, pass};
+      rng = [this, key, &out](std::size_t row) {
+        return key.rng(out.identity.occurrence[row], ids().key(out.identity.sample_id[row]));
+      };
+      context.rng = &rng;
+    }
+    return spec().known && input_->spec().known ? op_->run(in, out, context)
+                                                : op_->run_samples(in, out, context);
+  }
+
+  StagePtr input_;
+  std::shared_ptr<const Op> op_;
+  MapPlace place_;
+};
+
+}  // namespace
+
+StagePtr pulled_stage(const ElementSpec& spec, IdSpace ids) {
+  return std::make_unique<PulledStage>(spec, std::move(ids));
+}
+
+StagePtr map_stage(StagePtr input, std::shared_ptr<const Op> op, const ElementSpec& spec,
+                   MapPlace place) {
+  return std::make_unique<MapStage>(std::move(input), std::move(op), spec, std::move(place));
+}
+
+}  // namespace penstock

@@ -1,0 +1,55 @@
+#pragma once
+// A stage that asks its one input for other positions.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "plan/stage.h"
+
+namespace penstock {
+
+using Positions = std::span<std::uint64_t>;
+
+/// A stage that asks its one input for other positions; `Moving` is called as `moving(ask,
+/// positions there)`.
+template <typename Moving>
+class MovedStage final : public Stage {
+ public:
+  MovedStage(StagePtr input, Moving moving)
+      : Stage(input->spec(), input->ids()), input_(std::move(input)), moving_(std::move(moving)) {}
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
+    const Scratch::Frame frame(scratch);
+    input_->identify({ask.turn, moved(ask, scratch)}, ids, scratch);
+  }
+  void collect_reads(const Ask& ask, Scratch& scratch,
+                     std::vector<PlannedRead>& reads) const override {
+    const Scratch::Frame frame(scratch);
+    input_->collect_reads({ask.turn, moved(ask, scratch)}, scratch, reads);
+  }
+
+ protected:
+  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
+    const Scratch::Frame frame(scratch);
+    return input_->produce({ask.turn, moved(ask, scratch)}, out, scratch);
+  }
+
+ private:
+  std::span<const std::uint64_t> moved(const Ask& ask, Scratch& scratch) const {
+    const std::span positions(scratch.array<std::uint64_t>(ask.positions.size()),
+                              ask.positions.size());
+    moving_(ask, positions);
+    return positions;
+  }
+
+  StagePtr input_;
+  Moving moving_;
+};
+template <typename Moving>
+StagePtr moved_stage(StagePtr input, Moving moving) {
+  return std::make_unique<MovedStage<Moving>>(std::move(input), std::move(moving));
+}
+
+}  // namespace penstock

@@ -1,0 +1,241 @@
+#pragma once
+// A stage that sends each position to one of its inputs, in a turn and at a position of its own.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "plan/stage.h"
+#include "sample/rows.h"
+
+namespace penstock {
+
+/// Where one position goes: which input, in which turn, at which position there.
+struct Target {
+  std::size_t input = 0;
+  Turn turn;
+  std::uint64_t position = 0;
+};
+inline bool together(const Target& a, const Target& b) {
+  return a.input == b.input && a.turn.round == b.turn.round && a.turn.lap == b.turn.lap;
+}
+
+/// Calls `body(target, positions there, first row)` for each run of rows that go together.
+template <typename Route, typename Body>
+Result<void> for_runs(std::span<const std::uint64_t> asked, Scratch& scratch, Route route,
+                      Body body) {
+  const Scratch::Frame frame(scratch);
+  std::uint64_t* const positions = scratch.array<std::uint64_t>(asked.size());
+  for (std::size_t first = 0; first < asked.size();) {
+    const Target target = route(asked[first]);
+    std::size_t last = first;
+    Target next = target;
+    do {
+      positions[last++] = next.position;
+      if (last < asked.size()) next = route(asked[last]);
+    } while (last < asked.size() && together(next, target));
+    const Scratch::Frame run_frame(scratch);
+    auto done = body(target, std::span(positions + first, last - first), first);
+    if (!done) {
+      done.failure().row += first;
+      return done;
+    }
+    first = last;
+  }
+  return {};
+}
+
+/// Rows that go together, wherever they stand. In a shuffled order neighbors rarely do, and every
+/// stage below would be entered for each row alone.
+class GatheredRows {
+ public:
+  struct Group {
+    Target target;  // of its first row
+    std::size_t first = 0;
+    std::size_t rows = 0;
+  };
+
+  /// Empty when runs are long enough, or there would be too many groups to be worth it.
+  template <typename Route>
+  GatheredRows(std::span<const std::uint64_t> asked, Scratch& scratch, Route route) {
+    if (asked.size() < kWorthIt || starts_with_a_run(asked, route)) return;
+    if (!gather(asked, scratch, route)) count_ = 0;
+  }
+
+  [[nodiscard]] std::span<const Group> all() const { return {groups_.data(), count_}; }
+  [[nodiscard]] std::span<const std::uint64_t> positions(const Group& group) const {
+    return {positions_ + group.first, group.rows};
+  }
+  /// Where its rows stand in the block.
+  [[nodiscard]] std::span<const std::uint32_t> places(const Group& group) const {
+    return {places_ + group.first, group.rows};
+  }
+
+ private:
+  static constexpr std::size_t kWorthIt = 8;
+  static constexpr std::size_t kGroupsMax = 64;
+  static constexpr std::size_t kRunMin = 4;
+
+  template <typename Route>
+  static bool starts_with_a_run(std::span<const std::uint64_t> asked, Route route) {
+    const Target target = route(asked[0]);
+    for (std::size_t row = 1; row < kWorthIt; ++row)
+      if (!together(target, route(asked[row]))) return false;
+    return true;
+  }
+
+  template <typename Route>
+  bool gather(std::span<const std::uint64_t> asked, Scratch& scratch, Route route) {
+    auto* const group_of = scratch.array<std::uint8_t>(asked.size());
+    auto* const positions = scratch.array<std::uint64_t>(asked.size());
+    std::size_t runs = 0;
+    std::size_t group = 0;
+    for (std::size_t row = 0; row < asked.size(); ++row) {
+      const Target target = route(asked[row]);
+      if (count_ == 0 || !together(groups_[group].target, target)) {
+        ++runs;
+        for (group = 0; group < count_ && !together(groups_[group].target, target);) ++group;
+        if (group == kGroupsMax) return false;
+        if (group == count_) groups_[count_++] = {target, 0, 0};
+      }
+      ++groups_[group].rows;
+      group_of[row] = static_cast<std::uint8_t>(group);
+      positions[row] = target.position;
+    }
+    if (runs * kRunMin < asked.size() || count_ * 2 > asked.size()) return false;
+    sort(group_of, positions, asked.size(), scratch);
+    return true;
+  }
+
+  void sort(const std::uint8_t* group_of, const std::uint64_t* positions, std::size_t rows,
+            Scratch& scratch) {
+    std::array<std::size_t, kGroupsMax> next;
+    for (std::size_t group = 0, first = 0; group < count_; ++group) {
+      groups_[group].first = next[group] = first;
+      first += groups_[group].rows;
+    }
+    positions_ = scratch.array<std::uint64_t>(rows);
+    places_ = scratch.array<std::uint32_t>(rows);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::size_t to = next[group_of[row]]++;
+      positions_[to] = positions[row];
+      places_[to] = static_cast<std::uint32_t>(row);
+    }
+  }
+
+  std::array<Group, kGroupsMax> groups_;
+  std::size_t count_ = 0;
+  std::uint64_t* positions_ = nullptr;
+  std::uint32_t* places_ = nullptr;
+};
+
+/// A stage that sends each position somewhere else; `Routing` has `Target operator()(ask, p)`.
+template <typename Routing>
+class RoutedStage final : public Stage {
+ public:
+  RoutedStage(std::vector<StagePtr> inputs, Routing routing, const ElementSpec& spec, IdSpace ids)
+      : Stage(spec, std::move(ids)), inputs_(std::move(inputs)), routing_(std::move(routing)) {}
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
+    (void)for_runs(ask.positions, scratch, route(ask),
+                   [&](const Target& target, std::span<const std::uint64_t> positions,
+                       std::size_t first) -> Result<void> {
+                     inputs_[target.input]->identify({target.turn, positions}, ids + first,
+                                                     scratch);
+                     return {};
+                   });
+  }
+  void collect_reads(const Ask& ask, Scratch& scratch,
+                     std::vector<PlannedRead>& reads) const override {
+    (void)for_runs(ask.positions, scratch, route(ask),
+                   [&](const Target& target, std::span<const std::uint64_t> positions,
+                       std::size_t) -> Result<void> {
+                     inputs_[target.input]->collect_reads({target.turn, positions}, scratch, reads);
+                     return {};
+                   });
+  }
+
+ protected:
+  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
+    if (may_gather(out)) {
+      const Scratch::Frame frame(scratch);
+      const GatheredRows groups(ask.positions, scratch, route(ask));
+      if (!groups.all().empty()) return run_groups(groups, out, scratch);
+    }
+    return run_in_place(ask, out, scratch);
+  }
+
+ private:
+  /// Small rows of one size; flags say by their address which row they are for.
+  static bool may_gather(const BlockView& out) {
+    constexpr std::size_t kRowBytesMax = 4096;
+    if (out.samples != nullptr || out.identity.failed != nullptr) return false;
+    std::size_t bytes = 0;
+    for (const Column& column : out.columns) {
+      if (!column.dense()) return false;
+      bytes += column.row_bytes;
+    }
+    return bytes <= kRowBytesMax;
+  }
+
+  /// All groups run, whatever fails in one: the failure that is told is that of the first row.
+  Result<void> run_groups(const GatheredRows& groups, const BlockView& out,
+                          Scratch& scratch) const {
+    Result<void> result;
+    for (const GatheredRows::Group& group : groups.all()) {
+      const Scratch::Frame frame(scratch);
+      const ScratchBlock block(*out.spec, group.rows, scratch);
+      auto done = inputs_[group.target.input]->produce({group.target.turn, groups.positions(group)},
+                                                       block.view(), scratch);
+      const std::span<const std::uint32_t> places = groups.places(group);
+      if (!done) {
+        const std::size_t bad = std::min(done.failure().row, group.rows - 1);
+        scatter_rows(block.view(), out, places.first(bad));
+        done.failure().row = places[bad];
+        if (result || done.failure().row < result.failure().row) result = std::move(done);
+        continue;
+      }
+      scatter_rows(block.view(), out, places);
+    }
+    return result;
+  }
+
+  /// Asks each input for its run of consecutive rows, straight into their place in `out`.
+  Result<void> run_in_place(const Ask& ask, const BlockView& out, Scratch& scratch) const {
+    return for_runs(
+        ask.positions, scratch, route(ask),
+        [&](const Target& target, std::span<const std::uint64_t> positions, std::size_t first) {
+          return inputs_[target.input]->produce(
+              {target.turn, positions}, cut_rows(out, first, positions.size(), scratch), scratch);
+        });
+  }
+
+  auto route(const Ask& ask) const {
+    return [this, &ask](std::uint64_t position) { return routing_(ask, position); };
+  }
+
+  std::vector<StagePtr> inputs_;
+  Routing routing_;
+};
+
+template <typename Routing>
+StagePtr routed_stage(std::vector<StagePtr> inputs, Routing routing, const ElementSpec& spec) {
+  IdSpace ids;
+  for (const StagePtr& input : inputs)
+    ids.parts.insert(ids.parts.end(), input->ids().parts.begin(), input->ids().parts.end());
+  return std::make_unique<RoutedStage<Routing>>(std::move(inputs), std::move(routing), spec,
+                                                std::move(ids));
+}
+
+template <typename Routing>
+StagePtr routed_stage(StagePtr input, Routing routing) {
+  const ElementSpec spec = input->spec();
+  std::vector<StagePtr> inputs;
+  inputs.push_back(std::move(input));
+  return routed_stage(std::move(inputs), std::move(routing), spec);
+}
+
+}  // namespace penstock

@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/fault.h"
+#include "order/permutation.h"
+#include "plan/buffered_cursor.h"
+#include "plan/flow_kinds.h"
+#include "plan/moved_stage.h"
+#include "verb/catalogue.h"
+#include "verb/kinds.h"
+
+namespace penstock {
+namespace {
+
+/// All `size` elements in one order.
+struct WholeOrder {
+  std::uint64_t size;
+  StepShuffle key;
+  void operator()(const Ask& ask, Positions out) const {
+    std::ranges::copy(ask.positions, out.begin());
+    const Turn turn = key.reshuffle ? ask.turn : Turn{};
+    Permutation(size, {key.seed, turn.pass, turn.round}).apply(out);
+  }
+};
+
+/// Windows of `window` elements, each permuted in itself; `size` may be kEndless.
+struct WindowOrder {
+  std::uint64_t size;
+  std::uint64_t window;
+  StepShuffle key;
+  void operator()(const Ask& ask, Positions out) const {
+    const Turn turn = key.reshuffle ? ask.turn : Turn{};
+    for (std::size_t first = 0; first < out.size();) {
+      const std::uint64_t which = ask.positions[first] / window;
+      const std::uint64_t base = which * window;
+      std::size_t end = first;
+      for (; end < out.size() && ask.positions[end] / window == which; ++end)
+        out[end] = ask.positions[end] - base;
+      Permutation(std::min(window, size - base),
+                  {window_seed(key.seed, which), turn.pass, turn.round})
+          .apply(out.subspan(first, end - first));
+      for (; first < end; ++first) out[first] += base;
+    }
+  }
+};
+
+/// Pulls a window of a stream, then hands it out in its order.
+class WindowCursor final : public BufferedCursor<Cursor> {
+ public:
+  WindowCursor(const Flow& input, Turn turn, std::uint64_t size, StepShuffle key)
+      : BufferedCursor(input.open(turn)),
+        turn_(key.reshuffle ? turn : Turn{}),
+        size_(size),
+        seed_(key.seed),
+        buffer_(input.spec()) {}
+
+ protected:
+  Result<std::optional<std::size_t>> fill(Pulling& pulling) override {
+    constexpr std::uint64_t kAtOnce = 4096;
+    std::uint64_t rows = 0;
+    while (rows < size_) {
+      const std::size_t wanted = std::min(size_ - rows, kAtOnce);
+      buffer_.reserve(rows + wanted);
+      auto got = input_->pull(buffer_.rows(rows, wanted), pulling);
+      if (!got) return std::move(got.failure());
+      rows += *got;
+      if (*got < wanted) break;
+    }
+    if (rows == 0) return std::optional<std::size_t>();
+    picks_.resize(rows);
+    std::iota(picks_.begin(), picks_.end(), std::uint64_t{0});
+    Permutation(rows, {window_seed(seed_, window_), turn_.pass, turn_.round}).apply(picks_);
+    return std::optional<std::size_t>(rows);
+  }
+  Result<void> hand_out(std::size_t first, const BlockView& out) override {
+    pick_rows(buffer_.rows(0, picks_.size()), std::span(picks_).subspan(first, out.rows), out);
+    return {};
+  }
+  void block_done() override { ++window_; }
+  std::span<std::uint64_t> place() override { return {&window_, 1}; }
+
+ private:
+  const Turn turn_;
+  const std::uint64_t size_;
+  const std::uint64_t seed_;
+  RowBuffer buffer_;
+  std::uint64_t window_ = 0;          // windows before this one
+  std::vector<std::uint64_t> picks_;  // rows of the buffer in their order
+};
+
+class Shuffle final : public Move {
+ public:
+  explicit Shuffle(const ShuffleOptions& options) : options_(options) {}
+  [[nodiscard]] Words words() const override {
+    const Seed& seed = options_.seed;
+    return {
+        "shuffle",
+        fmt::format("shuffle(seed={}{}{})", seed.drawn ? "random" : fmt::format("{}", seed.value),
+                    options_.window ? fmt::format(", window={}", *options_.window) : "",
+                    options_.reshuffle_each_epoch ? "" : ", same every epoch")};
+  }
+  [[nodiscard]] Facts facts(const Node&) const override {
+    return {.counts_steps = true,
+            .hides_rows = true,
+            .reshuffles = options_.reshuffle_each_epoch || options_.seed.drawn,
+            .draws_seed = options_.seed.drawn};
+  }
+  [[nodiscard]] Json arguments() const override {
+    return {{"seed", options_.seed.value},
+            {"drawn", options_.seed.drawn},
+            {"reshuffle", options_.reshuffle_each_epoch},
+            {"window", options_.window.value_or(0)}};
+  }
+  [[nodiscard]] Dataset apply(const Node&, const std::vector<Dataset>& inputs) const override {
+    return inputs.front().shuffle(options_);
+  }
+  [[nodiscard]] Steps steps(const Node& node, StepsWalk& walk) const override {
+    return walk.of(node.input())
+        .shuffled({options_.seed.drawn ? walk.drawn_seed : options_.seed.value,
+                   options_.reshuffle_each_epoch && !PENSTOCK_OFF("shuffle.anew")});
+  }
+
+ protected:
+  [[nodiscard]] StagePtr move(StagePtr input, std::uint64_t size,
+                              const Compiler& compiler) const override {
+    if (options_.window)
+      return moved_stage(std::move(input), WindowOrder{size, *options_.window, key(compiler)});
+    return moved_stage(std::move(input), WholeOrder{size, key(compiler)});
+  }
+  [[nodiscard]] FlowPtr move(FlowPtr input, const Compiler& compiler) const override {
+    const ElementSpec spec = input->spec();
+    return same_rows_over<WindowCursor>(std::move(input), spec, options_.window.value(),
+                                        key(compiler));
+  }
+  /// `Dataset::shuffle` refuses the steps of a stream.
+  [[nodiscard]] StepFlowPtr move(StepFlowPtr input) const override { return input; }
+
+ private:
+  [[nodiscard]] StepShuffle key(const Compiler& compiler) const {
+    return compiler.shuffle_key(options_.seed, options_.reshuffle_each_epoch);
+  }
+
+  const ShuffleOptions options_;
+};
+
+}  // namespace
+
+Dataset Dataset::shuffle(const ShuffleOptions& options) const {
+  if (options.window == 0U)
+    throw ConfigError("shuffle: a window of 0 elements holds nothing", {},
+                      "give it the number of elements to permute at a time");
+  if (batched() && (options.window || streamed()))
+    throw ConfigError("shuffle: windows of steps, and steps of a stream, are not shuffled", {},
+                      "shuffle({.window = n}) before batch");
+  if (!options.window && streamed())
+    throw ConfigError("shuffle: a stream has no end before it is pulled, so there is no whole", {},
+                      "shuffle({.window = n}), or shuffle before what makes it a stream");
+  if (!options.window && cardinality().is_endless())
+    throw ConfigError("shuffle: an endless dataset cannot be shuffled as a whole", {},
+                      "shuffle before repeat: each round then has its own order");
+  return add_verb<Shuffle>(*this, options);
+}
+
+Dataset parse_shuffle(const Parsed& parsed) {
+  Seed seed(parsed.count("seed"));
+  seed.drawn = parsed.flag("drawn");
+  ShuffleOptions options{seed, parsed.flag("reshuffle")};
+  if (const std::uint64_t window = parsed.count("window"); window > 0) options.window = window;
+  return parsed.input().shuffle(options);
+}
+
+}  // namespace penstock

@@ -1,0 +1,166 @@
+// Datasets that begin with data found by number: range, from_tensors, from_index, and files.
+#include "verb/source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plan/failures.h"
+#include "sample/rows.h"
+#include "trace/activity.h"
+#include "verb/catalogue.h"
+#include "verb/kinds.h"
+
+namespace penstock {
+namespace {
+
+class SourceStage final : public Stage {
+ public:
+  SourceStage(std::shared_ptr<const Source> source, const ElementSpec& spec, SourcePlace place)
+      : Stage(spec, IdSpace{{{place.first_id, place.ordinal, source}}}),
+        source_(std::move(source)),
+        title_(source_->describe()),
+        first_id_(place.first_id) {}
+  void identify(const Ask& ask, std::uint64_t* ids, Scratch&) const override {
+    for (std::size_t i = 0; i < ask.positions.size(); ++i) ids[i] = first_id_ + ask.positions[i];
+  }
+  void collect_reads(const Ask& ask, Scratch&, std::vector<PlannedRead>& planned) const override {
+    if (!source_->has_reads()) return;
+    std::vector<Read> reads;
+    for (const std::uint64_t number : ask.positions) {
+      reads.clear();
+      source_->reads(number, reads);
+      for (Read& read : reads) planned.push_back({{source_.get(), number}, std::move(read)});
+    }
+  }
+
+ protected:
+  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
+    for (std::size_t i = 0; i < out.rows; ++i)
+      out.identity.sample_id[i] = first_id_ + ask.positions[i];
+    if (out.identity.occurrence != nullptr)
+      std::fill_n(out.identity.occurrence, out.rows, ask.turn.occurrence());
+    if (out.rows > 0) trace::doing(title_, out.identity.sample_id[0], out.rows);
+    return for_good_rows(out, ids(), [&](std::size_t first, std::size_t rows) {
+      const Scratch::Frame frame(scratch);
+      const auto numbers = ask.positions.subspan(first, rows);
+      const BlockView part = cut_rows(out, first, rows, scratch);
+      auto done = source_->has_reads() ? read_rows(numbers, part, scratch)
+                                       : source_->decode(numbers, {}, part);
+      if (!done) done.failure().where.op = title_;
+      return done;
+    });
+  }
+
+ private:
+  /// One by one: a row that cannot be read must find those before it complete.
+  Result<void> read_rows(std::span<const std::uint64_t> numbers, const BlockView& out,
+                         Scratch& scratch) const {
+    Reader& reader = current_reader();
+    std::vector<Read> reads;
+    std::vector<Bytes> bytes;
+    for (std::size_t row = 0; row < out.rows; ++row) {
+      if (!trace::at_sample(out.identity.sample_id[row])) return cancelled(row);
+      const Scratch::Frame frame(scratch);
+      reads.clear();
+      bytes.clear();
+      source_->reads(numbers[row], reads);
+      Result<void> done;
+      for (std::size_t i = 0; i < reads.size() && done; ++i) {
+        auto got = reader.get(reads[i], {source_.get(), numbers[row]});
+        if (got) {
+          bytes.push_back(std::move(*got));
+        } else {
+          done = std::move(got.failure());
+        }
+      }
+      if (done)
+        done = source_->decode(numbers.subspan(row, 1), bytes, cut_rows(out, row, 1, scratch));
+      if (!done) {
+        done.failure().row = row;
+        return done;
+      }
+    }
+    return {};
+  }
+
+  std::shared_ptr<const Source> source_;
+  std::string title_;
+  std::uint64_t first_id_;
+};
+
+class FromSource final : public Origin {
+ public:
+  explicit FromSource(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
+  [[nodiscard]] Words words() const override { return {source_->word(), source_->describe()}; }
+  void add_order(const Node&, const Counting&, std::vector<std::string>& lines) const override {
+    Digest identity;
+    source_->identify(identity);
+    lines.push_back(fmt::format("{} #{}", source_->word(), identity.text().substr(0, 8)));
+  }
+  void add_values(const Node& node, Digest& digest) const override {
+    Origin::add_values(node, digest);
+    source_->identify_values(digest);
+  }
+  [[nodiscard]] Json arguments() const override {
+    Json arguments = source_->arguments();
+    if (!arguments.empty()) return arguments;
+    if (source_->name().empty())
+      throw ConfigError(fmt::format("{}: data in memory travels by name", source_->describe()), {},
+                        "give it one: {.name = ...}");
+    return {{"name", source_->name()}};
+  }
+  [[nodiscard]] StagePtr samples(Compiler& compiler, const Node& node,
+                                 std::uint64_t first_id) const override {
+    return std::make_unique<SourceStage>(source_, node.spec, compiler.next_source(first_id));
+  }
+  [[nodiscard]] Promise promise(const Node&, const Delivery&) const override {
+    return {{{source_->size(), 1}}};
+  }
+  [[nodiscard]] std::uint64_t id_space(const Node&) const override { return source_->size(); }
+  [[nodiscard]] std::string name() const override { return source_->name(); }
+  [[nodiscard]] std::vector<std::string> class_names() const override {
+    return source_->class_names();
+  }
+
+ private:
+  const std::shared_ptr<const Source> source_;
+};
+
+}  // namespace
+
+Dataset from_source(std::shared_ptr<const Source> source, const SourceOptions& options) {
+  // What a function returns may be declared; what an array holds is there to see.
+  if (options.spec && source->spec().known && *options.spec != source->spec())
+    throw ConfigError(fmt::format("{}: the data is {}, declared was {}", source->word(),
+                                  source->spec().text(), options.spec->text()));
+  Node node;
+  node.spec = options.spec ? *options.spec : source->spec();
+  node.size = Cardinality::of(source->size());
+  const std::string word = source->word();
+  node.verb = std::make_shared<const FromSource>(std::move(source));
+  return make_counted(word, std::move(node));
+}
+
+Dataset Dataset::range(std::int64_t start, std::int64_t stop, std::int64_t step) {
+  return from_source(make_range(start, stop, step), {});
+}
+
+Dataset Dataset::from_tensors(Sample sample, const SourceOptions& options) {
+  return from_source(make_tensors(std::move(sample), options.name), options);
+}
+
+Dataset Dataset::from_tensor_slices(Sample tensors, const SourceOptions& options) {
+  return from_source(make_tensor_slices(std::move(tensors), options.name), options);
+}
+
+Dataset Dataset::from_index_fn(std::uint64_t size, IndexFn fn, const SourceOptions& options) {
+  if (options.spec) fn.spec = *options.spec;
+  return from_source(make_index(size, std::move(fn), options.name), options);
+}
+
+Dataset parse_range(const Parsed& parsed) {
+  return Dataset::range(parsed.number("start"), parsed.number("stop"), parsed.number("step"));
+}
+
+}  // namespace penstock
