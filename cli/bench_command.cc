@@ -132,7 +132,7 @@ std::string limit_of(const Result& result) {
                      result.threads, 100 * busy);
   const double resize = spent.image - spent.decode;
   if (spent.decode >= std::max({spent.read, resize, rest})) return "the decoder";
-  if (resize >= std::max(spent.read, rest)) return "resize and colour";
+  if (resize >= std::max(spent.read, rest)) return "resize and color";
   return spent.read >= rest ? "reading files that are in memory" : "what is around the images";
 }
 
@@ -168,7 +168,7 @@ void tell(const BenchCommand& command, const FolderIndex& folder, const Result& 
              static_cast<double>(folder.bytes()) / 1e6, result.threads, command.batch, command.size,
              command.size);
   fmt::print("{:>10.0f} images/s\n{:>10.3f} ms CPU an image\n", rate, spent.cpu / images * 1e3);
-  fmt::print("{:>10.1f} % read, {:.1f} % decode, {:.1f} % resize and colour, {:.1f} % rest\n",
+  fmt::print("{:>10.1f} % read, {:.1f} % decode, {:.1f} % resize and color, {:.1f} % rest\n",
              100 * read, 100 * decode, 100 * resize, 100 * rest);
   fmt::print("{:>10.1f} ms to the first batch\n{:>10.0f} MB at most\n", result.first_batch * 1e3,
              peak_mb());

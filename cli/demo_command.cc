@@ -39,7 +39,7 @@ void work_for(std::chrono::microseconds duration) {
   }
 }
 
-/// Some work on each sample: 64 features around a drawn centre.
+/// Some work on each sample: 64 features around a drawn center.
 Dataset describe(const DemoOptions& options) {
   const ElementSpec spec = ElementSpec::dict({{"id", Dtype::i64, {}}, {"x", Dtype::f32, {64}}});
   return Dataset::range(options.samples)

@@ -86,7 +86,7 @@ class ExactLoss(_keras.callbacks.Callback):  # type: ignore[misc]
 
     Keras weighs a padded step as a full one in the `loss` it logs (the gradient is right). What
     `evaluate` returns no callback can change: the exact one stands beside it, as `data_loss`, and
-    so it does where regularisers make `loss` more than the mean over samples.
+    so it does where regularizers make `loss` more than the mean over samples.
     """
 
     NAME = "data_loss"

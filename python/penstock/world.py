@@ -9,7 +9,7 @@ from .errors import ConfigError
 
 
 def process_group() -> tuple[int, int] | None:
-    """(world, rank) of an initialised process group of torch's; torch is not imported for it.
+    """(world, rank) of an initialized process group of torch's; torch is not imported for it.
 
     The launcher's variables are the engine's to read; one that contradicts the group is an error,
     since one of the two would train on the wrong data in silence.

@@ -1,4 +1,4 @@
-"""Behaviours that tf.data's public documentation states, through our API.
+"""Behaviors that tf.data's public documentation states, through our API.
 
 Each test quotes in short what is documented. Most are the examples of the API reference.
 """

@@ -1,4 +1,4 @@
-"""Behaviours that torch.utils.data's public documentation states, through our API."""
+"""Behaviors that torch.utils.data's public documentation states, through our API."""
 
 import os
 import signal

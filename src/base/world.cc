@@ -132,7 +132,7 @@ std::optional<World> process_group_world(const WorldOptions& options,
         fmt::format("world: the process group says rank {} of {}, RANK={} and WORLD_SIZE={} say "
                     "another",
                     group->rank, group->size, launched->rank, launched->size),
-        {}, "initialise the group from the environment, or pass rank and size explicitly");
+        {}, "initialize the group from the environment, or pass rank and size explicitly");
   if (!group->local_rank && launched) group->local_rank = launched->local_rank;
   group->source = "process group";
   return group;

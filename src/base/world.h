@@ -39,7 +39,7 @@ struct WorldOptions {
   // With tensor or pipeline parallelism: both or none
   std::optional<std::uint32_t> data_rank = {};
   std::optional<std::uint32_t> data_size = {};
-  /// An initialised process group's rank and size; nothing where there is none.
+  /// An initialized process group's rank and size; nothing where there is none.
   std::function<std::optional<World>()> process_group = {};
 };
 

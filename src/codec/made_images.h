@@ -28,7 +28,7 @@ inline std::span<const std::byte> bytes_of(const Values& file) {
   return std::as_bytes(std::span(file));
 }
 
-/// Noise on a slope: every pixel differs from its neighbours.
+/// Noise on a slope: every pixel differs from its neighbors.
 inline Values noise(std::size_t count, unsigned seed = 1) {
   std::mt19937 random(seed);
   Values values(count);

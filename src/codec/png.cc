@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kSignature = 8;
 constexpr std::size_t kChunkFrame = 12;  // length, type and CRC around the data
 constexpr std::size_t kHeaderData = 13;
-constexpr std::size_t kPaletteMax = 768;  // bytes: 256 colours
+constexpr std::size_t kPaletteMax = 768;  // bytes: 256 colors
 constexpr std::uint32_t kSizeMax = 0x7fffffff;
 
 enum class PngColor : std::uint8_t {
@@ -149,7 +149,7 @@ Result<PngHeader> read_header(EncodedBytes bytes) {
         .message = fmt::format("the PNG says it has {} x {} pixels", header.width, header.height)};
   const bool known = color == 0 || color == 2 || color == 3 || color == 4 || color == 6;
   if (!known || !bits_fit(header.color, header.bits))
-    return Failure{.message = fmt::format("the PNG has colour type {} with {} bits, which does not "
+    return Failure{.message = fmt::format("the PNG has color type {} with {} bits, which does not "
                                           "exist",
                                           color, header.bits)};
   if (byte_at(data, 10) != 0 || byte_at(data, 11) != 0 || byte_at(data, 12) > 1)
@@ -355,7 +355,7 @@ Result<void> unfilter(const InflatedRows& rows, const Region& part, std::size_t 
   return {};
 }
 
-/// Looks colours up, with alpha where the file has some and `alpha` is wanted.
+/// Looks colors up, with alpha where the file has some and `alpha` is wanted.
 Pixels look_up(const Pixels& indices, const PngFile& file, bool alpha, Scratch& scratch) {
   // Numbers beyond the palette are black and opaque, as with libpng.
   std::array<std::array<std::uint8_t, 4>, 256> colors;

@@ -70,7 +70,7 @@ void check_time(png_structp png, Reading& reading) {
   png_error(png, "too late");
 }
 
-/// Values of 8 or 16 bits, palettes looked up, colour keys as alpha.
+/// Values of 8 or 16 bits, palettes looked up, color keys as alpha.
 int prepare(const Reader& reader, const Reading& reading) {
   png_structp const png = reader.png();
   // All that is not pixels is passed over, unpacked text and profiles above all.

@@ -18,7 +18,7 @@ namespace penstock {
 // Everything is inlined into its caller, so that each target compiles its own copy of the one
 // definition. 32-bit lanes hold the halves of words up to 64 bits.
 struct FeistelLoop {
-  // One AVX-512 register of 32-bit halves. A constant count keeps the vectoriser from needing an
+  // One AVX-512 register of 32-bit halves. A constant count keeps the vectorizer from needing an
   // epilogue, which the short blocks of a cycle walk would live in.
   static constexpr std::size_t kLanes = 16;
 

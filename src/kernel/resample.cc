@@ -29,7 +29,7 @@ HWY_INLINE std::int32_t weight_pair(const std::int16_t* weights) {
   return pair;
 }
 
-/// a * wa + b * wb of neighbouring lanes, added to `sum`; on x86 the lanes stay in order.
+/// a * wa + b * wb of neighboring lanes, added to `sum`; on x86 the lanes stay in order.
 template <class D32, class V16, class V32>
 HWY_INLINE V32 add_products(D32 d32, V16 values, V16 weights, V32 sum) {
   V32 unused = hn::Zero(d32);
@@ -57,7 +57,7 @@ void mix_rows(const std::uint8_t* const* rows, const std::int16_t* weights, std:
   }
 }
 
-/// The bytes of two neighbouring pixels in the order that add_products wants: both of channel 0,
+/// The bytes of two neighboring pixels in the order that add_products wants: both of channel 0,
 /// both of channel 1, ...; 0x80 gives zero.
 HWY_ALIGN constexpr std::uint8_t kPairs[5][16] = {
     {},

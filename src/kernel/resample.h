@@ -1,6 +1,6 @@
 #pragma once
 // Resizing, one direction at a time: first columns of a few source rows are mixed into one row,
-// then neighbours within that row into pixels. Values of 8 bits go through fixed-point numbers:
+// then neighbors within that row into pixels. Values of 8 bits go through fixed-point numbers:
 // weights have 14 fractional bits, mixed rows 6.
 
 #include <cstddef>

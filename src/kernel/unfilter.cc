@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-/// The neighbour (left, above, above left) nearest to left + above - above_left. Written so that
+/// The neighbor (left, above, above left) nearest to left + above - above_left. Written so that
 /// little is left to do once `left`, the byte just made, is known.
 inline int paeth(int left, int above, int above_left) {
   const int threshold = above_left * 3 - above - left;
@@ -120,7 +120,7 @@ void undo_paeth_wide(std::uint8_t* row, const std::uint8_t* above, std::size_t b
 }
 
 /// Byte by byte Paeth's choice. With P = corner - low and Q = high - corner (0 where negative) the
-/// larger neighbour is nearest where 2 P <= Q and the smaller one where 2 Q <= P; P + Q is never
+/// larger neighbor is nearest where 2 P <= Q and the smaller one where 2 Q <= P; P + Q is never
 /// more than 255, so saturation changes nothing.
 inline __m128i paeth_bytes(__m128i left, __m128i up, __m128i corner) {
   const __m128i zero = _mm_setzero_si128();
@@ -167,7 +167,7 @@ class Wave {
     const auto mask = [&](int y) { return _mm_cvtsi32_si128(*(at(y, 0) - 1) == filter ? -1 : 0); };
     return together(mask(0), mask(1), mask(2), mask(3));
   }
-  /// What lies to the left or right of a row is its neighbour's, or slack.
+  /// What lies to the left or right of a row is its neighbor's, or slack.
   [[nodiscard]] __m128i load(std::ptrdiff_t x) const {
     return together(load4(at(0, x)), load4(at(1, x - 1)), load4(at(2, x - 2)), load4(at(3, x - 3)));
   }

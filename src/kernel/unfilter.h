@@ -1,5 +1,5 @@
 #pragma once
-// PNG stores what is left of a row after a guess from its neighbours; this undoes it.
+// PNG stores what is left of a row after a guess from its neighbors; this undoes it.
 
 #include <cstddef>
 #include <cstdint>

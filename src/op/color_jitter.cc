@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "op/colour.h"
+#include "op/color.h"
 #include "op/image_step.h"
 
 namespace penstock {
@@ -25,7 +25,7 @@ class ColorJitter final : public ImageStep {
   [[nodiscard]] bool random() const override { return true; }
   [[nodiscard]] ImageSpec output(const ImageSpec& in) const override {
     if (amounts_[kSaturation] > 0 || amounts_[kHue] > 0) {
-      expect_colour("color_jitter", in);
+      expect_color("color_jitter", in);
     } else {
       expect_range("color_jitter", in);
     }

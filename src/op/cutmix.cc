@@ -22,10 +22,10 @@ class Cutmix final : public MixingOp {
     const double side = std::sqrt(1 - share);
     const auto around = [&rng, side](std::int64_t size) {
       const double half = side * static_cast<double>(size) / 2;
-      const double centre = rng.uniform(0, static_cast<double>(size));
-      const auto first = static_cast<std::int64_t>(std::max(0.0, std::round(centre - half)));
+      const double center = rng.uniform(0, static_cast<double>(size));
+      const auto first = static_cast<std::int64_t>(std::max(0.0, std::round(center - half)));
       const auto end =
-          static_cast<std::int64_t>(std::min(static_cast<double>(size), std::round(centre + half)));
+          static_cast<std::int64_t>(std::min(static_cast<double>(size), std::round(center + half)));
       return std::pair(first, std::max(first, end));
     };
     const auto [top, bottom] = around(height);

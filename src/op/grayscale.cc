@@ -1,5 +1,5 @@
 // tested in src/op/image_ops_test.cc
-#include "op/colour.h"
+#include "op/color.h"
 #include "op/image_step.h"
 
 namespace penstock {
@@ -14,7 +14,7 @@ class Grayscale final : public ImageStep {
   }
   [[nodiscard]] bool random() const override { return chance_ < 1; }
   [[nodiscard]] ImageSpec output(const ImageSpec& in) const override {
-    expect_colour("grayscale", in);
+    expect_color("grayscale", in);
     return in;
   }
   Result<void> apply(Picture& picture, Rng& rng) const override {
@@ -30,8 +30,8 @@ class Grayscale final : public ImageStep {
 
 StepKind grayscale_kind() {
   return {"grayscale",
-          "Takes the colour out; the image keeps its channels. decode({.channels = 1}) has one.",
-          {{"chance", 1.0, "of an image to lose its colour"}},
+          "Takes the color out; the image keeps its channels. decode({.channels = 1}) has one.",
+          {{"chance", 1.0, "of an image to lose its color"}},
           [](const StepArguments& arguments) { return std::make_unique<Grayscale>(arguments); }};
 }
 

@@ -130,10 +130,10 @@ void expect_channels_last(const std::string& word, const ImageSpec& in) {
                 fmt::format("put {} before channels_first", word));
 }
 
-void expect_colour(const std::string& word, const ImageSpec& in) {
+void expect_color(const std::string& word, const ImageSpec& in) {
   expect_range(word, in);
   if (in.channels != 0 && in.channels < 3)
-    refuse_step(word, fmt::format("images of {} channel(s) have no colour", in.channels),
+    refuse_step(word, fmt::format("images of {} channel(s) have no color", in.channels),
                 "decode({.channels = 3})");
 }
 

@@ -88,10 +88,10 @@ Json complete_arguments(const StepKind& kind, const Json& given);
 /// ConfigErrors that several steps share.
 [[noreturn]] void refuse_step(const std::string& word, const std::string& message,
                               const std::string& remedy = {});
-/// Colour needs a range of values to mean something.
+/// Color needs a range of values to mean something.
 void expect_range(const std::string& word, const ImageSpec& in);
 void expect_channels_last(const std::string& word, const ImageSpec& in);
-void expect_colour(const std::string& word, const ImageSpec& in);
+void expect_color(const std::string& word, const ImageSpec& in);
 
 StepKind decode_kind();
 StepKind resize_kind();

@@ -1,7 +1,7 @@
 #pragma once
 // One image on its way through a chain of ops. Ops say what they want of it; pixels are made when
 // there is no way around it, mostly once, at the end, row by row into the batch: what is decoded is
-// what the crop needs, and crop, resize, flip, colour and conversion are one pass.
+// what the crop needs, and crop, resize, flip, color and conversion are one pass.
 
 #include <chrono>
 #include <optional>

@@ -9,7 +9,7 @@ namespace penstock {
 
 class Scratch {
  public:
-  /// Memory aligned to 64, uninitialised, valid until the frame around it ends.
+  /// Memory aligned to 64, uninitialized, valid until the frame around it ends.
   std::byte* allocate(std::size_t bytes);
   template <typename T>
   T* array(std::size_t count) {

@@ -151,7 +151,7 @@ void Fitting::run_update(Step step) {
     run_step(step, update, done == 1, last);
     if (last) break;
     auto next = next_step();
-    if (!next) return;  // interrupted: what was begun is not learnt, and not saved
+    if (!next) return;  // interrupted: what was begun is not learned, and not saved
     step = std::move(*next);
   }
   copies_.finish_update();
@@ -177,7 +177,7 @@ void Fitting::take_part(Replica& replica, const Step& step, Update& update, bool
   pass.trains = true;
   pass.iteration = copies_.iterations();
   pass.divisor = update.divisor;
-  if (share.rows() > 0 || copies_.synchronised()) update.results[own] = pass.run(replica, share);
+  if (share.rows() > 0 || copies_.synchronized()) update.results[own] = pass.run(replica, share);
   const auto& mine = update.results[own];
   const std::array<double, 2> counts{mine.sums.samples,
                                      static_cast<double>(mine.not_numbers.size())};
@@ -300,7 +300,7 @@ void Fitting::restore() {
   if (saved.optimizer_name != compiled_.optimizer.name)
     throw StateError(fmt::format("{} was made with {}, and this model is compiled with {}", path,
                                  saved.optimizer_name, compiled_.optimizer.name),
-                     {}, "compile with the same optimiser, or load_weights alone");
+                     {}, "compile with the same optimizer, or load_weights alone");
   copies_.restore(path, saved.model, saved.optimizer, saved.iteration);
   feed_.restore(State::parse(saved.data));
   at::Generator generator = at::detail::getDefaultCPUGenerator();

@@ -79,9 +79,9 @@ torch::Tensor ShareScope::mask(torch::Dtype dtype, const torch::Device& device) 
 torch::Tensor ShareScope::sum_over_replicas(const torch::Tensor& values) const {
   const torch::NoGradGuard no_grad;
   const torch::Tensor own = values.detach().cpu().to(torch::kFloat64).contiguous();
-  if (options_.group != nullptr && options_.group->world() > 1 && !options_.synchronised)
+  if (options_.group != nullptr && options_.group->world() > 1 && !options_.synchronized)
     throw ConfigError("sync_batch_norm: a process without rows would be waited for", {},
-                      "use fit, or run the layer on every process and say synchronised");
+                      "use fit, or run the layer on every process and say synchronized");
   const std::uint32_t processes = options_.group == nullptr ? 1 : options_.group->world();
   const bool alone_here = replica_.num_replicas_in_sync() == processes;
   const auto sum_here = [&](const torch::Tensor& of) {
@@ -183,18 +183,18 @@ torch::Tensor BatchNormImpl::forward(const torch::Tensor& input) {
     const auto all = scope->sum_over_replicas(torch::full({1}, own, torch::kFloat64));
     count = all.item<double>();
   }
-  if (count == 0) return masked(input);  // nobody has a row: nothing is learnt from it
+  if (count == 0) return masked(input);  // nobody has a row: nothing is learned from it
   // Two passes, since the difference of squares loses what the rows have in common.
   const torch::Tensor mean = total(masked(input).sum(others)) / count;
-  const torch::Tensor centred = masked(input - wide(mean));
-  const torch::Tensor variance = total(centred.square().sum(others)) / count;
+  const torch::Tensor centered = masked(input - wide(mean));
+  const torch::Tensor variance = total(centered.square().sum(others)) / count;
   {
     const torch::NoGradGuard no_grad;
     const double unbiased = count > 1 ? count / (count - 1) : 1;
     running_mean.lerp_(mean.to(running_mean.scalar_type()), options_.momentum);
     running_var.lerp_(variance.to(running_var.scalar_type()) * unbiased, options_.momentum);
   }
-  return centred * wide(torch::rsqrt(variance + options_.eps) * weight) + wide(bias);
+  return centered * wide(torch::rsqrt(variance + options_.eps) * weight) + wide(bias);
 }
 
 std::size_t sync_batch_norm(torch::nn::Module& module) {

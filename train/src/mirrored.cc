@@ -76,9 +76,9 @@ class Mirrored::Impl {
           fmt::format("model: the strategy has {} replicas, {} of them in this process",
                       strategy.num_replicas_in_sync(), strategy.devices().size()),
           {}, "use train::MultiWorkerMirroredStrategy for several processes");
-    if (options.sync_batch_norm) synchronised_ = sync_batch_norm(network.module()) > 0;
+    if (options.sync_batch_norm) synchronized_ = sync_batch_norm(network.module()) > 0;
     for (const auto& module : network.module().modules())
-      if (const auto* const norm = module->as<BatchNormImpl>()) synchronised_ |= norm->sync();
+      if (const auto* const norm = module->as<BatchNormImpl>()) synchronized_ |= norm->sync();
     copy_network(network);
     const std::size_t replicas = copies_.size();
     std::vector<std::vector<torch::Tensor>> parameters;
@@ -137,8 +137,8 @@ class Mirrored::Impl {
       outcome_ = decide();
       if (outcome_.apply) {
         buckets_->scale(outcome_.factor);
-        if (options_.regulariser) {
-          const torch::Tensor penalty = options_.regulariser(copies_.front().module());
+        if (options_.regularizer) {
+          const torch::Tensor penalty = options_.regularizer(copies_.front().module());
           penalty.backward();
           penalty_ = penalty.item<double>();
         }
@@ -221,7 +221,7 @@ class Mirrored::Impl {
   Strategy& strategy_;
   const MirroredOptions options_;
   ProcessGroup* group_ = nullptr;
-  bool synchronised_ = false;
+  bool synchronized_ = false;
   std::vector<torch::Device> devices_;
   std::vector<Network> copies_;
   std::vector<std::unique_ptr<torch::optim::Optimizer>> optimizers_;
@@ -302,15 +302,15 @@ void Mirrored::finish_update() {
   impl_->finish_update();
 }
 double Mirrored::penalty(bool fresh) const {
-  if (!fresh || !impl_->options_.regulariser) return impl_->penalty_;
+  if (!fresh || !impl_->options_.regularizer) return impl_->penalty_;
   const torch::NoGradGuard no_grad;
-  return impl_->options_.regulariser(impl_->copies_.front().module()).item<double>();
+  return impl_->options_.regularizer(impl_->copies_.front().module()).item<double>();
 }
 ProcessGroup* Mirrored::group() const {
   return impl_->group_;
 }
-bool Mirrored::synchronised() const {
-  return impl_->synchronised_;
+bool Mirrored::synchronized() const {
+  return impl_->synchronized_;
 }
 const std::string& Mirrored::run() const {
   return impl_->run_;

@@ -40,7 +40,7 @@ class Model::Impl {
                                                    .schedule = options.schedule,
                                                    .clip_norm = options.clip_norm,
                                                    .clip_value = options.clip_value,
-                                                   .regulariser = options.regulariser,
+                                                   .regularizer = options.regularizer,
                                                    .sync_batch_norm = options.sync_batch_norm});
   }
 

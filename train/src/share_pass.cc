@@ -122,7 +122,7 @@ SharePass::Result SharePass::run(Replica& replica, const Batch& share, bool scor
   Inputs inputs;
   for (const std::string& path : names.inputs) inputs.push_back(field(path));
   const ShareScope scope(replica, share,
-                         {iteration, copies.group(), copies.synchronised(), no_rows});
+                         {iteration, copies.group(), copies.synchronized(), no_rows});
   Result result;
   const torch::Tensor output = forward(replica, share, inputs);
   if (!scores) {

@@ -37,7 +37,7 @@ def write_png(path: Path, pixels: list[bytes], width: int) -> None:
 
 
 def make_pictures(root: Path, count: int, seed: int = 1) -> None:
-    """Three classes that differ in the colour of a bar, 16 x 16."""
+    """Three classes that differ in the color of a bar, 16 x 16."""
     draw = random.Random(seed)
     for number in range(count):
         label = number % 3

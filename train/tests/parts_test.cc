@@ -1,4 +1,4 @@
-// The smaller parts: buckets, heartbeat, event files, progress, optimiser state, schedules.
+// The smaller parts: buckets, heartbeat, event files, progress, optimizer state, schedules.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

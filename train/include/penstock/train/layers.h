@@ -19,7 +19,7 @@ class ShareScope {
   struct Options {
     std::uint64_t iteration = 0;    // number of the update: masks differ between updates
     ProcessGroup* group = nullptr;  // of the strategy, if it has several processes
-    bool synchronised = false;      // all replicas run it, including those without rows
+    bool synchronized = false;      // all replicas run it, including those without rows
     bool no_rows = false;           // the share is empty; one row of zeros replaces it
   };
   ShareScope(Replica& replica, const Batch& share, const Options& options);

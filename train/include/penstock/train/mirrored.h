@@ -31,10 +31,10 @@ struct MirroredOptions {
   double clip_norm = 0;    // of the gradient of the whole step; 0: not clipped
   double clip_value = 0;
   /// Added once to the loss of the whole step, for any number of replicas.
-  std::function<torch::Tensor(torch::nn::Module&)> regulariser = {};
+  std::function<torch::Tensor(torch::nn::Module&)> regularizer = {};
   bool sync_batch_norm = false;
-  /// Compares the copies every so many updates; 0: only in `check_equal`. The default is 0 in release
-  /// builds and 100 in others.
+  /// Compares the copies every so many updates; 0: only in `check_equal`. The default is 0 in
+  /// release builds and 100 in others.
 #ifdef NDEBUG
   std::uint64_t check_every = 0;
 #else
@@ -80,10 +80,10 @@ class Mirrored {
   /// `decide` runs on the first replica, once all gradients are there.
   void reduce_and_apply(Replica& replica, const std::function<Outcome()>& decide);
   void finish_update();  // outside each
-  /// What the regulariser gave in the last update; now, where `fresh`.
+  /// What the regularizer gave in the last update; now, where `fresh`.
   [[nodiscard]] double penalty(bool fresh = false) const;
   [[nodiscard]] ProcessGroup* group() const;
-  [[nodiscard]] bool synchronised() const;  // replicas without rows must run, too
+  [[nodiscard]] bool synchronized() const;  // replicas without rows must run, too
 
   // For checkpoints
   /// Identifies this training run; random, or taken from a checkpoint.

@@ -47,7 +47,7 @@ struct CompileOptions {
   /// The number of steps per update; the gradient is the mean over all their samples.
   std::uint64_t accumulate = 1;
   bool bf16 = false;  // autocast
-  std::function<torch::Tensor(torch::nn::Module&)> regulariser = {};
+  std::function<torch::Tensor(torch::nn::Module&)> regularizer = {};
   bool sync_batch_norm = false;
   OnNan on_nan = OnNan::raise;
 };
