@@ -45,16 +45,16 @@ void note(png_structp png, const char* message) {
 }
 
 /// libpng's two objects, freed whichever way a decode ends.
-class Reader {
+class PngReader {
  public:
-  explicit Reader(Reading& reading)
+  explicit PngReader(Reading& reading)
       : png_(png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading, leave, note)) {
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ != nullptr) png_set_read_fn(png_, &reading, read_bytes);
   }
-  ~Reader() { png_destroy_read_struct(&png_, &info_, nullptr); }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
+  ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
   [[nodiscard]] bool made() const { return info_ != nullptr; }
   [[nodiscard]] png_structp png() const { return png_; }
   [[nodiscard]] png_infop info() const { return info_; }
@@ -71,7 +71,7 @@ void check_time(png_structp png, Reading& reading) {
 }
 
 /// Values of 8 or 16 bits, palettes looked up, color keys as alpha.
-int prepare(const Reader& reader, const Reading& reading) {
+int prepare(const PngReader& reader, const Reading& reading) {
   png_structp const png = reader.png();
   // All that is not pixels is passed over, unpacked text and profiles above all.
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
@@ -90,7 +90,7 @@ int prepare(const Reader& reader, const Reading& reading) {
   return passes;
 }
 
-void read_image(const Reader& reader, Reading& reading, Scratch& scratch) {
+void read_image(const PngReader& reader, Reading& reading, Scratch& scratch) {
   png_structp const png = reader.png();
   const int passes = prepare(reader, reading);
   const Region& part = reading.request.part;
@@ -123,7 +123,7 @@ void read_image(const Reader& reader, Reading& reading, Scratch& scratch) {
 }
 
 /// Not inlined: the caller's variables must not live in registers here.
-[[gnu::noinline]] bool attempt(const Reader& reader, Reading& reading, Scratch& scratch) {
+[[gnu::noinline]] bool attempt(const PngReader& reader, Reading& reading, Scratch& scratch) {
   if (setjmp(reading.jump) != 0) return false;
   read_image(reader, reading, scratch);
   return true;
@@ -134,7 +134,7 @@ void read_image(const Reader& reader, Reading& reading, Scratch& scratch) {
 Result<Pixels> decode_png_plainly(EncodedBytes bytes, const StoredRequest& request,
                                   Scratch& scratch) {
   Reading reading{.bytes = bytes, .request = request};
-  const Reader reader(reading);
+  const PngReader reader(reading);
   if (!reader.made()) return Failure{.message = "libpng could not be started"};
   const bool whole = attempt(reader, reading, scratch);
   if (reading.wrong_sum) return wrong_png_sum();

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/coordinator.h"
-#include "base/launch_table.h"
+#include "base/launch_table_for_tests.h"
 #include "penstock/strategy.h"
 
 namespace penstock {

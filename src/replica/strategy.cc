@@ -54,12 +54,12 @@ std::vector<std::string> device_names(const char* word, const std::vector<std::s
 thread_local Replica* running_replica = nullptr;
 
 /// Makes `replica` the thread's own while a body runs.
-class Running {
+class RunningReplica {
  public:
-  explicit Running(Replica* replica) { running_replica = replica; }
-  ~Running() { running_replica = nullptr; }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
+  explicit RunningReplica(Replica* replica) { running_replica = replica; }
+  ~RunningReplica() { running_replica = nullptr; }
+  RunningReplica(const RunningReplica&) = delete;
+  RunningReplica& operator=(const RunningReplica&) = delete;
 };
 
 /// While a function of `distribute_from_function` runs.
@@ -303,7 +303,7 @@ void Strategy::run_members(const std::vector<bool>& takes_part,
     replica.device_ = core->devices[member];
     replica.team_ = &core->team;
     replica.one_process_ = core->world.size == 1;
-    const Running running(&replica);
+    const RunningReplica running(&replica);
     const Scope scope = open_scope(core);
     body(replica);
   });

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "penstock/error.h"
 #include "sample/rows.h"
 #include "source/folder_listing.h"

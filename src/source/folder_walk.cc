@@ -36,9 +36,9 @@ std::string lower(std::string_view text) {
   return small;
 }
 
-class Walk {
+class FolderWalk {
  public:
-  Walk(Io& io, FolderListing& listing, std::string real_root)
+  FolderWalk(Io& io, FolderListing& listing, std::string real_root)
       : io_(io), listing_(listing), inside_(real_root == "/" ? real_root : real_root + "/") {}
 
   void run() {
@@ -224,7 +224,7 @@ FolderListing list_folder(Io& io, const std::string& root, const FolderOptions& 
   if (!real_root)
     throw ConfigError(fmt::format("image_folder: {}", real_root.failure().message), {},
                       "check the path of the folder");
-  Walk walk(io, listing, *real_root);
+  FolderWalk walk(io, listing, *real_root);
   walk.run();
   if (listing.files.size() > 0) return listing;
   if (const std::uint64_t outside = walk.count_of(kOutside); outside > 0)

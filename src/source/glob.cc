@@ -12,14 +12,14 @@
 namespace penstock {
 namespace {
 
-/// One element of a pattern, and what is left behind it.
-struct Element {
+/// Whether a letter matches the first element of a pattern, and the rest of the pattern.
+struct LetterMatch {
   bool matches = false;
   std::string_view rest;
 };
 
 /// `pattern` begins with '['. A set without an end is the letter itself.
-Element match_set(std::string_view pattern, char letter) {
+LetterMatch match_set(std::string_view pattern, char letter) {
   std::size_t at = 1;
   const bool not_in = at < pattern.size() && (pattern[at] == '!' || pattern[at] == '^');
   if (not_in) ++at;
@@ -38,7 +38,7 @@ Element match_set(std::string_view pattern, char letter) {
   return {letter == '[', pattern.substr(1)};
 }
 
-Element match_one(std::string_view pattern, char letter) {
+LetterMatch match_one(std::string_view pattern, char letter) {
   if (pattern[0] == '?') return {true, pattern.substr(1)};
   if (pattern[0] == '[') return match_set(pattern, letter);
   if (pattern[0] == '\\' && pattern.size() > 1) return {pattern[1] == letter, pattern.substr(2)};
@@ -116,8 +116,8 @@ bool name_matches(std::string_view pattern, std::string_view name) {
     }
     if (name.empty() && pattern.empty()) return true;
     if (!name.empty() && !pattern.empty()) {
-      if (const Element element = match_one(pattern, name[0]); element.matches) {
-        pattern = element.rest;
+      if (const LetterMatch match = match_one(pattern, name[0]); match.matches) {
+        pattern = match.rest;
         name.remove_prefix(1);
         continue;
       }

@@ -7,9 +7,9 @@
 namespace penstock {
 namespace {
 
-class Range final : public Source {
+class RangeSource final : public Source {
  public:
-  Range(std::int64_t start, std::int64_t stop, std::int64_t step)
+  RangeSource(std::int64_t start, std::int64_t stop, std::int64_t step)
       : start_(start), stop_(stop), step_(step), spec_(ElementSpec::single(Dtype::i64)) {}
 
   [[nodiscard]] std::string word() const override { return "range"; }
@@ -51,7 +51,7 @@ class Range final : public Source {
 
 std::shared_ptr<const Source> make_range(std::int64_t start, std::int64_t stop, std::int64_t step) {
   if (step == 0) throw ConfigError("range: step must not be 0");
-  return std::make_shared<Range>(start, stop, step);
+  return std::make_shared<RangeSource>(start, stop, step);
 }
 
 }  // namespace penstock

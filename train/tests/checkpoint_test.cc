@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "heard.h"
 #include "nets.h"
 

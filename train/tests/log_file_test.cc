@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/fault.h"
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "heard.h"
 #include "nets.h"
 

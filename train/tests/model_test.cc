@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "base/report.h"
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "base/thread.h"
 #include "nets.h"
 

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "codec/codec.h"
-#include "codec/made_images.h"
+#include "codec/images_for_tests.h"
 
 namespace penstock::made {
 

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "codec/made_images.h"
+#include "codec/images_for_tests.h"
 
 namespace penstock::made {
 

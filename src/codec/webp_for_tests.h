@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "codec/made_images.h"
+#include "codec/images_for_tests.h"
 
 namespace penstock::made {
 
