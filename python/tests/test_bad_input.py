@@ -116,7 +116,7 @@ def test_len_of_a_stream():
 
 
 def test_len_of_a_stream_before_it_is_batched():
-    with pytest.raises(TypeError, match="as it is pulled.*cardinality"):
+    with pytest.raises(TypeError, match="until it ends.*cardinality"):
         len(ps.from_generator(lambda: iter([1, 2])))
     with pytest.raises(TypeError, match="endless"):
         len(ps.range(3).repeat())

@@ -433,7 +433,7 @@ def test_what_cannot_travel_is_named_when_the_dataset_is_built():
     with pytest.raises(ps.ConfigError, match=r'"loader" of the scope.*num_workers=0|"loader"'):
         loader = ps.Loader(ps.range(4).batch(2))
         ps.range(4).map(lambda x: loader and x, workers=1)
-    with pytest.raises(ps.ConfigError, match="map_batch.*cannot travel"):
+    with pytest.raises(ps.ConfigError, match="map_batch.*cannot be sent"):
         ps.range(4).map_batch(lambda x: lock and x, workers=1)
 
 
