@@ -266,7 +266,7 @@ def test_an_exception_that_cannot_travel_is_named():
     def fail(x):
         raise ValueError("with a lock", threading.Lock())
 
-    with pytest.raises(ps.SampleError, match="ValueError, which cannot travel") as raised:
+    with pytest.raises(ps.SampleError, match="ValueError, which cannot be pickled") as raised:
         list(ps.Loader(ps.range(4).map(fail, workers=1).batch(2)))
     assert "in fail" in str(raised.value.__cause__)
 
@@ -417,7 +417,7 @@ def test_a_child_that_keeps_the_socket_does_not_hide_a_death(tmp_path):
     (tmp_path / "end").touch()
 
 
-# What cannot travel
+# Functions that cannot be pickled
 
 def test_what_cannot_travel_is_named_when_the_dataset_is_built():
     lock = threading.Lock()

@@ -124,7 +124,7 @@ def test_what_is_no_loader_or_has_no_end_is_refused():
         ps.keras.dataset(ps.Loader(table()), y=3)
     with pytest.raises(ps.ConfigError, match="no argument batch_size="):
         ps.keras.dataset(ps.Loader(table()), batch_size=3)
-    with pytest.raises(ps.ConfigError, match="steps_per_epoch=8, and a pass has 7"):
+    with pytest.raises(ps.ConfigError, match="steps_per_epoch=8, but a pass has 7"):
         keras_data(steps_per_epoch=8)
     with pytest.raises(ps.ConfigError, match="has no steps"):
         ps.keras.dataset(ps.Loader(ps.range(3).batch(4), tail="drop"))
@@ -284,7 +284,7 @@ def test_steps_per_epoch_of_fit_gives_epochs_that_continue_one_another():
         fit(model, data)
         np.testing.assert_allclose(weights_of(model), trained_by_hand(sum(planned(2), [])[:12])[0],
                                    **CLOSE)
-    with pytest.raises(ps.ConfigError, match="steps_per_epoch=8, and a pass has 7"):
+    with pytest.raises(ps.ConfigError, match="steps_per_epoch=8, but a pass has 7"):
         linear().fit(keras_data(), steps_per_epoch=8, shuffle=False, verbose=0)
 
 

@@ -163,7 +163,7 @@ def test_a_fit_with_steps_per_epoch_is_resumed_without_naming_them_again(tmp_pat
     never, data = linear(keras.optimizers.Adam(0.1)), keras_data()
     ps.keras.fit(never, data, epochs=4, steps_per_epoch=3, verbose=0)
     np.testing.assert_allclose(resumed, weights_of(never), rtol=1e-6, atol=1e-7)
-    with pytest.raises(ps.StateError, match="epochs of 3 steps, and these have 5"):
+    with pytest.raises(ps.StateError, match="epochs of 3 steps, but these have 5"):
         keras_data(steps_per_epoch=5).load_state_dict(
             json.loads((tmp_path / "state.json").read_text())["data"])
 
