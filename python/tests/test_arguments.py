@@ -301,7 +301,7 @@ def test_wrong_values_are_refused_in_words_of_our_own(name, tmp_path):
 # What must be refused, with the sentence that says what to do
 
 REFUSED = {
-    "threads=-1 is below 0 -> the maximum number": lambda: ps.Loader(dataset().batch(2), threads=-1),
+    "threads=-1 is below 0 -> the maximum": lambda: ps.Loader(dataset().batch(2), threads=-1),
     "lookahead_bytes=-1": lambda: ps.Loader(dataset().batch(2), lookahead_bytes=-1),
     "skip_limit=-1": lambda: ps.Loader(dataset().batch(2), on_error="skip", skip_limit=-1),
     "threads=1.5 is not a whole number": lambda: ps.Loader(dataset().batch(2), threads=1.5),

@@ -10,7 +10,7 @@ void keep_in_range(Picture& picture) {
   picture.point({PointOp::Kind::clamp, {0, picture.white(), 0, 0}, {}});
 }
 
-/// The same change of every color; alpha, where there is one, stays.
+/// The same change of every color channel; alpha, if any, is unchanged.
 PointOp scale_colors(const Picture& picture, float factor, float offset) {
   PointOp op{
       PointOp::Kind::scale, {factor, factor, factor, factor}, {offset, offset, offset, offset}};

@@ -14,7 +14,7 @@ class Cutmix final : public MixingOp {
 
  protected:
   double mix(const Pair& pair, double share, Rng& rng) const override {
-    // Channels are few: where they come first, each plane is an image of one channel.
+    // There are few channels: if they come first, each plane is an image of one channel.
     const bool planes = pair.shape[0] <= 4 && pair.shape[2] > 4;
     const std::int64_t height = planes ? pair.shape[1] : pair.shape[0];
     const std::int64_t width = planes ? pair.shape[2] : pair.shape[1];

@@ -9,7 +9,7 @@ class RandomHue final : public ImageStep {
  public:
   explicit RandomHue(const StepArguments& arguments) : delta_(arguments.number("delta")) {
     if (delta_ <= 0 || delta_ > 0.5)
-      arguments.refuse(fmt::format("delta must lie in (0, 0.5], got {}", delta_),
+      arguments.refuse(fmt::format("delta must be in (0, 0.5], got {}", delta_),
                        "it is a fraction of the color circle");
   }
   [[nodiscard]] bool random() const override { return true; }
@@ -30,8 +30,9 @@ class RandomHue final : public ImageStep {
 
 StepKind random_hue_kind() {
   return {"random_hue",
-          "Turns all colors around the color circle.",
-          {{"delta", nullptr, "at most so much of the circle, in either direction"}},
+          "Rotates all hues by a random angle.",
+          {{"delta", nullptr,
+            "largest rotation in either direction, as a fraction of the color circle"}},
           [](const StepArguments& arguments) { return std::make_unique<RandomHue>(arguments); }};
 }
 

@@ -1,5 +1,5 @@
 // tested in src/op/image_ops_test.cc
-// A chain of image steps as one op: every row goes from its bytes to its place in one pass.
+// A chain of image steps as one op: every row goes from its bytes into the batch in one pass.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -29,7 +29,7 @@ ChainStep make_step(const std::string& word, const Json& given) {
   return {word, std::move(arguments), std::move(step)};
 }
 
-/// Only what differs from the fallbacks, for people.
+/// Only the arguments that differ from their defaults, for people.
 std::string describe_step(const ChainStep& step) {
   std::string text;
   for (const StepParameter& parameter : image_step_kind(step.word).parameters) {
@@ -140,8 +140,8 @@ class ImageChain final : public Op {
   [[nodiscard]] ImageSpec image_after(const FieldSpec& field) const {
     ImageSpec image = image_of(field);
     if (image.encoded && !request_)
-      throw ConfigError(fmt::format("image: field \"{}\" holds encoded bytes", field.path), {},
-                        "begin the chain with decode");
+      throw ConfigError(fmt::format("image: field \"{}\" contains encoded bytes", field.path), {},
+                        "start the chain with decode");
     for (const ChainStep& step : steps_) image = step.step->output(image);
     return image;
   }
@@ -156,16 +156,14 @@ class ImageChain final : public Op {
       if (!info) return std::move(info.failure());
       const bool wide_array = info->format == ImageFormat::npy && info->dtype == Dtype::u16;
       if (wide_array && !request_->keep_16_bit)
-        return Failure{
-            "decode: the array holds u16", {}, "set keep_16_bit in decode, for all images"};
+        return Failure{"decode: the array is u16", {}, "set keep_16_bit in decode, for all images"};
       if (info->dtype != Dtype::u8 && info->dtype != Dtype::u16)
-        return Failure{
-            fmt::format("decode: the array holds {}, not bytes", dtype_name(info->dtype)),
-            {},
-            "decode() is for images of u8 or u16"};
+        return Failure{fmt::format("decode: the array is {}, not bytes", dtype_name(info->dtype)),
+                       {},
+                       "decode() is for images of u8 or u16"};
       return Picture(bytes, *info, *request_, scratch);
     }
-    // Rows of a block have no room behind them, which the resize may read.
+    // Rows of a block have no slack after them, which the resize may read.
     const bool dense = column.dense();
     const Shape& shape = dense ? field.shape : column.tensors[row].shape();
     Pixels pixels;
@@ -194,7 +192,7 @@ class ImageChain final : public Op {
     if (!picture) return picture;
     std::uint64_t drawn = 0;
     if (random_) drawn = (*context.rng)(row)();
-    std::uint64_t ordinal = 0;  // each random step has numbers of its own
+    std::uint64_t ordinal = 0;  // each random step has its own numbers
     for (const ChainStep& each : steps_) {
       Rng rng(drawn, ordinal);
       if (each.step->random()) ++ordinal;
@@ -212,9 +210,9 @@ class ImageChain final : public Op {
         static_cast<std::size_t>(picture.channels()) * dtype_size(wanted.dtype);
     if (to.dense()) {
       if (size != to.row_bytes)
-        return Failure{fmt::format("image: {} x {} with {} channel(s) came out, {} was planned",
-                                   picture.height(), picture.width(), picture.channels(),
-                                   out.spec->fields[index].text())};
+        return Failure{fmt::format(
+            "image: the result is {} x {} with {} channel(s), the plan was {}", picture.height(),
+            picture.width(), picture.channels(), out.spec->fields[index].text())};
       return picture.store(to.data + row * to.row_bytes, wanted.dtype, wanted.planes);
     }
     const std::shared_ptr<std::byte[]> memory(new std::byte[size]);

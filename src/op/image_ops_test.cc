@@ -414,10 +414,10 @@ TEST(ImageOpsTest, WrongParametersAreRefusedWhenTheChainIsMade) {
   expect_refused([] { (void)image::of().random_hue(0.7); }, "color circle");
   expect_refused([] { (void)image::of().normalize({123.7}, {58.4}); }, "divide by 255");
   expect_refused([] { (void)image::of().normalize({0.5}, {0}); }, "std must be positive");
-  expect_refused([] { (void)image::of().random_flip({.horizontal = false}); }, "nothing happens");
-  expect_refused([] { (void)image::of().pad({}); }, "nothing happens");
-  expect_refused([] { (void)image::of().rotate90(4); }, "nothing happens");
-  expect_refused([] { (void)image::of().color_jitter({}); }, "nothing happens");
+  expect_refused([] { (void)image::of().random_flip({.horizontal = false}); }, "would do nothing");
+  expect_refused([] { (void)image::of().pad({}); }, "would do nothing");
+  expect_refused([] { (void)image::of().rotate90(4); }, "would do nothing");
+  expect_refused([] { (void)image::of().color_jitter({}); }, "would do nothing");
   expect_refused([] { (void)image::decode({.channels = 2}); }, "channels must be");
   expect_refused([] { (void)image::decode({.pixels_max = 0}); }, "pixels_max must be positive");
   expect_refused([] { (void)image::decode({.side_max = 0}); }, "side_max must be positive");
@@ -433,7 +433,7 @@ TEST(ImageOpsTest, OpsThatDoNotFitAreRefusedWhenTheGraphIsBuilt) {
   const Dataset bytes = Dataset::from_tensors(Sample(Tensor::bytes("x")));
   const Dataset pixels = Dataset::from_tensors(Sample(bytes_of(random_image(8, 8, 3))));
   const Dataset gray = Dataset::from_tensors(Sample(bytes_of(random_image(8, 8, 1))));
-  expect_refused([&] { (void)bytes.map(image::of().resize(4, 4)); }, "begin the chain with decode");
+  expect_refused([&] { (void)bytes.map(image::of().resize(4, 4)); }, "start the chain with decode");
   expect_refused([&] { (void)pixels.map(image::decode()); }, "decoded already");
   expect_refused([&] { (void)pixels.map(image::of().normalize().random_brightness(0.1)); },
                  "before normalize");
@@ -442,7 +442,7 @@ TEST(ImageOpsTest, OpsThatDoNotFitAreRefusedWhenTheGraphIsBuilt) {
   expect_refused([&] { (void)pixels.map(image::of().crop(0, 0, 9, 3)); }, "does not fit");
   expect_refused([&] { (void)gray.map(image::of().random_hue(0.1)); }, "have no color");
   expect_refused([&] { (void)pixels.map(image::of().random_brightness(0.001)); },
-                 "changes no value");
+                 "changes no 8-bit value");
   expect_refused([&] { (void)bytes.map(image::decode()).batch(2); }, "may differ in shape");
   expect_refused([&] { (void)Dataset::range(3).map(image::of()); }, "image");
 }

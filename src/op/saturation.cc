@@ -21,10 +21,9 @@ class RandomSaturation final : public RandomFactor {
 }  // namespace
 
 StepKind random_saturation_kind() {
-  return {"random_saturation", "Moves colors away from gray, or towards it.",
-          RandomFactor::parameters(), [](const StepArguments& arguments) {
-            return std::make_unique<RandomSaturation>(arguments);
-          }};
+  return {
+      "random_saturation", "Moves colors away from gray, or toward it.", RandomFactor::parameters(),
+      [](const StepArguments& arguments) { return std::make_unique<RandomSaturation>(arguments); }};
 }
 
 }  // namespace penstock
