@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-/// Numbers and runs of bytes, one after the other; read back by a process of the same job.
+/// Numbers and byte strings in sequence; read back by a process of the same job.
 class Writer {
  public:
   void number(std::uint64_t value) { bytes(&value, sizeof value); }
@@ -41,7 +41,7 @@ class PartReader {
  private:
   const char* take(std::uint64_t count) {
     if (count > text_.size() - at_)
-      throw ConfigError(fmt::format("what rank {} sent is cut short", rank_), {},
+      throw ConfigError(fmt::format("the message of rank {} is truncated", rank_), {},
                         "run the same version of penstock on every rank");
     const char* const found = text_.data() + at_;
     at_ += count;

@@ -60,9 +60,9 @@ class Matching {
   }
 
  private:
-  /// What matches the parts from `part` on in the folder `relative`.
+  /// Finds what matches the parts from `part` on in the folder `relative`.
   void look_in(const std::string& relative, std::size_t part) {
-    // Several `**` lead to one place in many ways; each is looked at once.
+    // Several `**` lead to one folder in many ways; each folder is visited once.
     if (!seen_.emplace(relative, part).second) return;
     const bool last = part + 1 == parts_.size();
     if (parts_[part] == "**" && !last) look_in(relative, part + 1);
@@ -102,7 +102,7 @@ class Matching {
 }  // namespace
 
 bool name_matches(std::string_view pattern, std::string_view name) {
-  // Where the last star was: on a mismatch it takes one letter more.
+  // Where the last star was: on a mismatch it matches one letter more.
   std::string_view after_star;
   std::string_view star_name;
   bool starred = false;

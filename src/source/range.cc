@@ -15,7 +15,7 @@ class RangeSource final : public Source {
   [[nodiscard]] std::string word() const override { return "range"; }
   [[nodiscard]] std::uint64_t size() const override {
     if (step_ > 0 ? start_ >= stop_ : start_ <= stop_) return 0;
-    // Unsigned, so that the whole of i64 is a range too.
+    // Unsigned, so that the whole of i64 is a valid range.
     const auto low = static_cast<std::uint64_t>(step_ > 0 ? start_ : stop_);
     const auto high = static_cast<std::uint64_t>(step_ > 0 ? stop_ : start_);
     const auto stride =
