@@ -175,7 +175,7 @@ class Refused(unittest.TestCase):
 
 
     def test_empty_names_and_wrong_numbers_of_threads(self) -> None:
-        self.assert_refused(run("plan", "--data", "", "--batch", 2, "--replicas", 1), "not the path")
+        self.assert_refused(run("plan", "--data", "", "--batch", 2, "--replicas", 1), "not the")
         for verb in ("verify", "bench"):
             self.assert_refused(run(verb, ""), "not the path of a folder")
             for threads in ("-1", "0", "1.5", "99999999999", "many", ""):

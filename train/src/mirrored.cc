@@ -32,7 +32,7 @@ std::vector<std::string> trainable_names(const torch::nn::Module& module) {
   return found;
 }
 
-/// Tells each layer of ours which one it is, and warns of those that draw from torch's generator.
+/// Numbers our layers, and warns about layers that draw from torch's generator.
 void prepare_layers(torch::nn::Module& module, bool several_replicas) {
   std::string drawing;
   for (const auto& item : module.named_modules("model")) {
@@ -52,7 +52,7 @@ void prepare_layers(torch::nn::Module& module, bool several_replicas) {
         drawing));
 }
 
-/// Of 64 random bits, which no seed decides.
+/// From 64 random bits, independent of any seed.
 std::string random_name() {
   std::random_device device;
   const auto high = static_cast<std::uint64_t>(device()) << 32U;
@@ -131,7 +131,7 @@ class Mirrored::Impl {
   void reduce_and_apply(Replica& replica, const std::function<Outcome()>& decide) {
     const std::size_t own = replica.local_id();
     buckets_->finish(own);
-    (void)replica.sum_here(zero());  // all have come
+    (void)replica.sum_here(zero());  // waits for all
     if (own == 0) {
       buckets_->complete();
       outcome_ = decide();
@@ -145,7 +145,7 @@ class Mirrored::Impl {
         clip();
       }
     }
-    (void)replica.sum_here(zero());  // the sums are what they should be
+    (void)replica.sum_here(zero());  // waits until the sums are complete
     if (!outcome_.apply) return;
     buckets_->adopt(own);
     set_learning_rate_of(*optimizers_[own]);
@@ -166,7 +166,7 @@ class Mirrored::Impl {
     if (options_.check_every > 0 && iterations_ % options_.check_every == 0) check_equal();
   }
 
-  /// Only what is trained: buffers of batch norm may differ until they are merged.
+  /// Only trained values: buffers of batch norm may differ until they are merged.
   [[nodiscard]] std::uint64_t hash(std::size_t replica) const {
     Digest digest;
     for (const torch::Tensor& value : trainable(copies_[replica].module())) {
