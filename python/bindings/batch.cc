@@ -115,7 +115,7 @@ nb::object at_path(nb::handle self, const std::string& path) {
 nb::object item(Self self, nb::handle key) {
   if (nb::isinstance<nb::str>(key)) return at_path(self, utf8_of(key));
   if (!nb::isinstance<nb::int_>(key))
-    throw nb::type_error("a batch is indexed by the name of a field, or by its place in a tuple");
+    throw nb::type_error("index a batch by the name of a field, or by its position in a tuple");
   const Structure& structure = batch_of(self).spec().structure;
   if (structure.kind != Structure::Kind::tuple)
     throw nb::type_error(
@@ -194,7 +194,7 @@ nb::list keys(Self self) {
 
 void bind_batch(nb::module_& module) {
   nb::class_<PyBatch> batch(module, "Batch",
-                            "One share of one global step; views of it keep its memory.");
+                            "One share of one global step; its views keep its memory alive.");
   batch.def("__getitem__", item, nb::arg("key").none(), "The field at a path, as a NumPy view.");
   batch.def("__iter__", iterate, "The parts of a tuple, or the keys of a dict.");
   batch.def(
@@ -206,7 +206,7 @@ void bind_batch(nb::module_& module) {
   batch.def("__repr__", text);
   batch.def("__len__", [](const PyBatch& self) { return self.batch().rows(); }, "Rows.");
   batch.def("keys", keys, "The keys of a dict.");
-  batch.def("numpy", numpy, "All fields as NumPy views, nested as the elements are.");
+  batch.def("numpy", numpy, "All fields as NumPy views, nested like the elements.");
   batch.def(
       "dlpack",
       [](Self self, nb::handle path) {
@@ -222,7 +222,7 @@ void bind_batch(nb::module_& module) {
         return nb::module_::import_("penstock.tensors").attr("torch_of")(self);
       },
       nb::sig("def torch(self) -> typing.Any"),
-      "All fields as torch tensors on the same memory, nested as the elements are.");
+      "All fields as torch tensors that share the memory, nested like the elements.");
   batch.def(
       "row",
       [](Self self, nb::handle index) {

@@ -16,7 +16,7 @@ Callee::Callee(nb::handle object) : shared_(std::make_shared<Shared>()) {
 
 nb::object Callee::get() const {
   if (shared_->object == nullptr)
-    throw CancelledError("the dataset whose function this is does not exist any more");
+    throw CancelledError("the dataset that owns this function no longer exists");
   return nb::borrow(shared_->object);
 }
 

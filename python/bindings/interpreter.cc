@@ -143,7 +143,7 @@ thread_local ThreadStateKeeper thread_state_keeper;
 }  // namespace
 
 Locked::Locked() {
-  if (interpreter_ends()) throw CancelledError("the interpreter ends");
+  if (interpreter_ends()) throw CancelledError("the interpreter is exiting");
   try {
     const bool stranger = PyGILState_GetThisThreadState() == nullptr;
     state_ = PyGILState_Ensure();
@@ -338,7 +338,7 @@ Running::~Running() {
 
 namespace {
 constexpr const char* kForked =
-    "this process was forked while a loader was running: the threads it needs are not there";
+    "this process was forked while a loader was running: its threads do not exist here";
 constexpr const char* kSpawn =
     "use the loader in the process that made it (num_workers=0 around it), or start processes with "
     "multiprocessing's \"spawn\" method";
@@ -355,7 +355,7 @@ void check_may_run() {
 void bind_interpreter(nb::module_& module) {
   module.def(
       "error_number", [](nb::handle error) { return error_number(error); },
-      "The errno that stands for an exception; 0 where none does.");
+      "The errno of an exception; 0 if it has none.");
   pthread_atfork(nullptr, nullptr, in_child);
   module.def(
       "end_interpreter",
@@ -375,7 +375,7 @@ void bind_interpreter(nb::module_& module) {
         give_back_held();
         ending = true;
       },
-      "Stops all that runs; nothing runs afterwards. Called when the interpreter ends.");
+      "Stops everything that runs, for good. Called when the interpreter exits.");
 }
 
 }  // namespace penstock::python

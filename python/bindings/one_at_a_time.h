@@ -26,7 +26,7 @@ class OneAtATime {
       if (in_user_function())
         throw ConfigError(
             "a function of the pipeline uses a loader or feed that another call waits in", {},
-            "ask the loader outside its functions, or use another loader inside");
+            "use the loader outside its functions, or another loader inside them");
       look_for_signals();
       Lock lock(mutex_);
       if (inside_) left_.wait_for(mutex_, std::chrono::milliseconds(50));

@@ -38,7 +38,7 @@ TextsPtr texts_of(nb::handle value) {
   for (const nb::handle item : nb::borrow<nb::list>(list)) {
     const Dtype dtype = PyBytes_Check(item.ptr()) ? Dtype::bytes : Dtype::string;
     if (!is_text(item) || (!texts.values.empty() && dtype != texts.dtype))
-      throw ConfigError("from_tensor_slices: a list of text holds str only, or bytes only");
+      throw ConfigError("from_tensor_slices: a list of text must contain only str, or only bytes");
     texts.dtype = dtype;
     texts.values.emplace_back(tensor_of(item).text());
   }

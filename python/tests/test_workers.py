@@ -287,7 +287,7 @@ def test_results_that_are_no_samples_are_told_as_in_threads():
                       (lambda x: np.zeros(2 if x < 5 else 3), "same structure")):
         with pytest.raises(ps.SampleError, match=words):
             list(ps.Loader(ps.range(10).map(fn, workers=2).batch(2)))
-    with pytest.raises(ps.SampleError, match="one row for each row"):
+    with pytest.raises(ps.SampleError, match="one row per input row"):
         list(ps.Loader(ps.range(4).map_batch(lambda x: x[1:], spec=ps.Field("int64"),
                                              workers=1).batch(4)))
 
