@@ -15,7 +15,7 @@
 namespace penstock::python {
 
 PyBatch::~PyBatch() {
-  // After a fork a thread that is not here may hold the ring's lock.
+  // After a fork, a thread that does not exist here may hold the ring's lock.
   if (forked_while_running()) new Batch(std::move(batch_));
 }
 
@@ -35,8 +35,7 @@ bool is_dense(const FieldSpec& field) {
   return field.dtype != Dtype::bytes && field.dtype != Dtype::string && shape_known(field.shape);
 }
 
-/// The shape of all rows together, where a size was left open and all rows of this batch have the
-/// same.
+/// The shape of all rows together, if a size was left open and all rows of this batch agree.
 std::optional<Shape> one_shape(const Batch& batch, const FieldSpec& field) {
   if (is_variable(field.dtype) || batch.rows() == 0) return std::nullopt;
   const auto offsets = batch.ragged(field.path).offsets;
@@ -47,7 +46,7 @@ std::optional<Shape> one_shape(const Batch& batch, const FieldSpec& field) {
   return shape;
 }
 
-/// One value a row, where rows differ in size; `on` makes the array where they do not.
+/// One value per row if rows differ in size; `on` creates the array if they do not.
 template <typename On>
 nb::object rows_of(nb::handle self, const FieldSpec& field, On on) {
   nb::list rows;
@@ -86,7 +85,7 @@ std::size_t leaves_in(const Structure& structure) {
   return count;
 }
 
-/// What stands at `path`: a field, or a part of the structure.
+/// The object at `path`: a field, or a part of the structure.
 nb::object at_path(nb::handle self, const std::string& path) {
   const ElementSpec& spec = batch_of(self).spec();
   if (const auto index = spec.find(path)) return field_of(self, *index);
@@ -124,7 +123,7 @@ nb::object item(Self self, nb::handle key) {
                     batch_of(self).spec().text())
             .c_str());
   const auto parts = static_cast<Py_ssize_t>(structure.children.size());
-  Py_ssize_t place = PyNumber_AsSsize_t(key.ptr(), nullptr);  // clips what is too large
+  Py_ssize_t place = PyNumber_AsSsize_t(key.ptr(), nullptr);  // clips values that are too large
   if (place < 0) place += parts;
   if (place < 0 || place >= parts) throw nb::index_error("the tuple has fewer parts");
   return at_path(self, fmt::format("{}", place));

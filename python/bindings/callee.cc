@@ -32,7 +32,7 @@ void Owned::add(const Owned& other) {
 }
 
 void Owned::clear() noexcept {
-  // What is destroyed here may run any code, which must not find a half-cleared list.
+  // Destroying these may run any code, which must not see a half-cleared list.
   const std::vector<Callee> all = std::exchange(all_, {});
   for (const Callee& callee : all) {
     PyObject* const object = callee.shared_->object;

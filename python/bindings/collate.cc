@@ -21,7 +21,7 @@ std::vector<Sample> samples_of(const BlockView& in) {
   return samples;
 }
 
-/// Row `row` of a batch, for as long as that lives.
+/// Row `row` of a batch, valid as long as the batch.
 Sample row_of(const Sample& batch, std::size_t row) {
   std::vector<Tensor> leaves;
   for (const Tensor& leaf : batch.leaves()) {
@@ -32,7 +32,7 @@ Sample row_of(const Sample& batch, std::size_t row) {
   return Sample::assemble(batch.structure(), std::move(leaves));
 }
 
-/// Writes the batch that the function made of `out.rows` samples.
+/// Writes the batch that the function returned for `out.rows` samples.
 Result<void> put(const Sample& made, const BlockView& out) {
   const std::vector<std::string> paths = made.structure().paths();
   for (std::size_t i = 0; i < paths.size(); ++i) {

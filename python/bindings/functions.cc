@@ -17,7 +17,7 @@
 namespace penstock::python {
 namespace {
 
-/// The sample a function is called for, for `rng()`.
+/// The sample that a function is called for, for `rng()`.
 struct Current {
   GeneratorKey key;
   const char* without = nullptr;  // why there are no numbers
@@ -89,7 +89,7 @@ nb::object SampleCall::looked_at(nb::handle arguments, nb::handle keywords) cons
   const nb::object state = nb::module_::import_("penstock.randomness").attr("global_state");
   const nb::object before = state();
   nb::object made = call_user(fn_.get(), arguments, keywords);
-  // Once may have been another thread.
+  // Another thread may have done it meanwhile.
   if (!before.equal(state()) && ++looks_->changed == 2) {
     looks_->left = 0;
     if (tell_) {
@@ -211,8 +211,8 @@ class VectorOp final : public Op {
   }
 
  private:
-  /// What is small is copied while the interpreter is held, and given back to it at once; what is
-  /// large is copied while others have it.
+  /// Small arrays are copied and released while the GIL is held; large ones are copied while other
+  /// threads hold it.
   void run_block(const Sample& rows, const BlockView& out) const {
     Sample large;
     std::optional<ShortTurn> turn(std::in_place, cost_);
@@ -235,7 +235,7 @@ class VectorOp final : public Op {
     if (!large.leaves().empty()) write_rows(large, out);
   }
 
-  /// One array as it was declared, which is nearly always, takes the short way.
+  /// A single array as declared, which is nearly always the case, takes a shortcut.
   static bool write_plain(nb::handle result, const BlockView& out) {
     if (out.columns.size() != 1 || out.spec->structure.kind != Structure::Kind::leaf) return false;
     const FieldSpec& field = out.spec->fields.front();

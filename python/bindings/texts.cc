@@ -45,7 +45,7 @@ TextsPtr texts_of(nb::handle value) {
   return std::make_shared<const Texts>(std::move(texts));
 }
 
-/// In place of text: the row's number, and a digest so that other text is other data.
+/// Replaces text: the number of the row, and a digest so that other text is other data.
 Tensor stand_in(const Texts& texts) {
   std::vector<std::uint64_t> rows;
   for (std::size_t i = 0; i < texts.values.size(); ++i) {
@@ -55,7 +55,7 @@ Tensor stand_in(const Texts& texts) {
   return Tensor::of<std::uint64_t>(rows, {static_cast<std::int64_t>(texts.values.size()), 2});
 }
 
-/// The arrays with stand-ins for text; `leaves` in the order of the sample's.
+/// The arrays with placeholders for text; `leaves` in the order of the sample's.
 Sample arrays_of(nb::handle value, std::vector<TextsPtr>& leaves) {
   if (PyDict_Check(value.ptr())) {
     const nb::object keys = nb::steal(PyDict_Keys(value.ptr()));

@@ -56,7 +56,7 @@ Kept* kept_objects = nullptr;
                     remedy);
 }
 
-/// The dtype of a buffer's format, or nothing.
+/// The dtype of a buffer's format, or nullopt.
 std::optional<Dtype> dtype_of_format(const char* format) {
   if (*format == '<' || *format == '=' || *format == '@') ++format;
   if (std::strlen(format) != 1) return std::nullopt;
@@ -94,13 +94,13 @@ Tensor text_tensor(nb::handle value, Dtype dtype) {
 
 /// How the bytes of arrays become those of tensors.
 enum class Arrays : std::uint8_t {
-  viewed,   // in place: they stay as they are as long as the tensor lives
-  made,     // in place, unless somebody else can still write to them
+  viewed,   // in place: they do not change as long as the tensor lives
+  made,     // in place, unless something else can still write to them
   changing  // copied
 };
 
-/// False when somebody else can write to the array: whoever made it still has it, or it views the
-/// memory of another object. The caller has one reference.
+/// False if something else can write to the array: its creator still references it, or it is a view
+/// of another object's memory. The caller has one reference.
 bool only_ours(nb::handle array) {
   if (Py_REFCNT(array.ptr()) != 1) return false;
   nb::object base = array.attr("base");
@@ -152,7 +152,7 @@ Tensor tensor_of_array(nb::handle array, bool copies) {
   for (int i = 0; i < buffer->ndim; ++i) shape.push_back(buffer->shape[i]);
   const auto* const data = static_cast<const std::byte*>(buffer->buf);
   const std::span<const std::byte> bytes(data, static_cast<std::size_t>(buffer->len));
-  // What is small is copied: that costs less than giving a reference back from another thread.
+  // Small arrays are copied: that costs less than releasing a reference from another thread.
   constexpr std::size_t kSmall = 512;
   if (copies || bytes.size() <= kSmall) return Tensor::copy(*dtype, std::move(shape), bytes);
   return Tensor::view(*dtype, std::move(shape), bytes, hold(array));
@@ -232,14 +232,14 @@ Tensor tensor_from(nb::handle value, Arrays arrays) {
     throw ConfigError(
         fmt::format("a {} is not an array of numbers", text_of(value.type().attr("__name__"))), {},
         "return arrays, numbers, str or bytes, in dicts and tuples");
-  // A list becomes a new array; what converts itself may show its own memory.
+  // A list becomes a new array; an object that converts itself may expose its own memory.
   return tensor_of_array(array, needs_copy(array, arrays));
 }
 
 Sample sample_from(nb::handle value, Arrays arrays, int depth = 0) {
   check_depth(depth);
   if (!PyDict_Check(value.ptr()) && !PyTuple_Check(value.ptr())) return tensor_from(value, arrays);
-  // Arrays in a dict or tuple that somebody else has are theirs, too.
+  // Arrays in a dict or tuple that something else references may be written to as well.
   if (arrays == Arrays::made && Py_REFCNT(value.ptr()) != 1) arrays = Arrays::changing;
   if (PyTuple_Check(value.ptr())) {
     std::vector<Sample> parts;
