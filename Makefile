@@ -14,7 +14,7 @@ unexport RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TF_CONFIG SLURM_STEP_ID OMP
          OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK JOB_COMPLETION_INDEX
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 
-help:  ## this menu
+help:  ## lists the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: help setup demo test everything check build compile python test-python test-torch test-frameworks wheel stubs train \
@@ -42,7 +42,7 @@ announce-demo:
 announce-test:
 	@echo "make test: about 35 minutes the first time on two cores, less with a warm ccache; about 6 GB of disk"
 
-demo: announce-demo setup .venv/torch  ## pictures, uneven and one broken, trained on 4 replicas, killed, resumed, and proved
+demo: announce-demo setup .venv/torch  ## trains on uneven images, one of them broken, on 4 replicas; kills the run, resumes it and checks the result
 	@cmake --preset release $(TORCH) >/dev/null 2>&1 && cmake --build --preset release -- --quiet
 	@python3 tools/demo.py --command build/release/bin/penstock
 
@@ -51,7 +51,7 @@ train: setup .venv/torch  ## the trainer and `penstock train` (dev build)
 	cmake --build --preset dev -- --quiet penstock_train_tests penstock_train_command penstock_command \
 	  penstock_like_torch penstock_workers train_examples
 
-test-train: train  ## the tests of the trainer: in one process, as processes, beside plain torch
+test-train: train  ## the tests of the trainer: in one process, in several, and against plain torch
 	build/dev/train/penstock_train_tests --gtest_brief=1
 	.venv/bin/python -c 'import numpy' 2>/dev/null || .venv/bin/pip install -q 'numpy>=2,<3'
 	.venv/bin/python train/tests/like_torch.py --program build/dev/train/penstock_like_torch
@@ -65,10 +65,10 @@ build: setup
 test: announce-test lint compile consumer property processes train docs test-python test-torch test-train scenarios-smoke asan tsan check-limits check-hardening  ## what CI runs; `make everything` runs the rest too
 	@echo "make test: all passed"
 
-everything: test consumer-whole test-frameworks scenarios-off mutants wheel fuzz long tidy  ## all tests there are: hours, 20 GB
+everything: test consumer-whole test-frameworks scenarios-off mutants wheel fuzz long tidy  ## all tests: hours, 20 GB
 	@echo "make everything: all passed"
 
-compile: build  ## programs that must not compile, and what the compiler must say
+compile: build  ## programs that must not compile, and the messages that the compiler must print
 	ctest --preset dev --no-tests=error -R '^compile[.]'
 
 check: setup lint  ## fast: lint, dev build, unit tests without sanitizers
@@ -122,10 +122,10 @@ test-frameworks: python $(FRAMEWORKS)/torch/ready $(FRAMEWORKS)/tensorflow/ready
 	  $(FRAMEWORK_TESTS)/test_torch*.py
 	@echo "test-frameworks: all passed"
 
-wheel: setup  ## a wheel that runs with nothing installed, and the proof (PYTHONS="python3.10 python3.13")
+wheel: setup  ## a wheel that runs with nothing installed, and its test (PYTHONS="python3.10 python3.13")
 	python3 tools/wheel.py $(addprefix --python ,$(PYTHONS))
 
-stubs: python  ## what the module looks like to type checkers; writes _native.pyi
+stubs: python  ## writes _native.pyi, for type checkers
 	.venv/bin/python tools/stubs.py
 
 asan: setup  ## all C++ tests under AddressSanitizer and UBSan
@@ -137,7 +137,7 @@ tsan: setup  ## everything with threads under ThreadSanitizer, with injected yie
 	TSAN_OPTIONS=halt_on_error=1 tools/shards.sh build/tsan/tests/penstock_tests --gtest_brief=1
 	TSAN_OPTIONS=halt_on_error=1 python3 tests/property/run.py --driver build/tsan/tests/property_driver --cases 150 --seed 7 --jobs 2
 
-processes: build  ## the command as a process: what it prints and refuses, exit codes, Ctrl-C
+processes: build  ## the command as a process: output, errors, exit codes, Ctrl-C
 	python3 tests/command_test.py --command build/dev/bin/penstock
 	python3 tests/interrupt_test.py --command build/dev/bin/penstock
 
@@ -151,18 +151,18 @@ long: check  ## the long versions: 100,000 cases of the property test, more thre
 	PENSTOCK_LONG=1 $(MAKE) test-python
 	PENSTOCK_LONG=1 $(MAKE) test-train
 
-scenarios: python  ## the articles' programs, run; writes docs/scenarios.md
+scenarios: python  ## runs the programs of the articles; writes docs/scenarios.md
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet penstock_tests
 	python3 tools/scenarios.py
 
-scenarios-off: python  ## each scenario with the promise behind it broken, which must make it fail
+scenarios-off: python  ## each scenario with its feature switched off, which must make it fail
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet penstock_tests
 	python3 tools/scenarios.py --off
 
 scenarios-smoke: python  ## three rows of scenarios-off, Python only
 	python3 tools/scenarios.py --off --python-only --rows b_103_by_16,d_resume_fit,b_custom_mean
 
-mutants: setup .venv/torch  ## one-line bugs that a test must notice, in every part (ONLY=part of a name)
+mutants: setup .venv/torch  ## one-line bugs that a test must detect, in every part (ONLY=part of a name)
 	python3 tests/mutants/run.py $(addprefix --only ,$(ONLY))
 
 fuzz: setup  ## each parser for SECONDS=30
@@ -188,7 +188,7 @@ bench: setup  ## ratios to NumPy and to bare threads, medians of 7 interleaved r
 	@.venv/bin/python -c 'import numpy' 2>/dev/null || .venv/bin/pip install -q 'numpy>=2,<3'
 	.venv/bin/python bench/engine/run.py --bench build/bench/bench/engine_bench
 
-bench-python: setup .venv/bin/pytest  ## Python beside C++, and W4 beside plain loops: ROUNDS=5, DATA=images of rivals
+bench-python: setup .venv/bin/pytest  ## Python against C++, and W4 against plain loops: ROUNDS=5, DATA=images of rivals
 	@.venv/bin/python -c 'import cloudpickle' 2>/dev/null || \
 	  .venv/bin/pip install -q --disable-pip-version-check cloudpickle
 	@cmake --preset bench -DPENSTOCK_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/.venv/bin/python >/dev/null
@@ -196,11 +196,11 @@ bench-python: setup .venv/bin/pytest  ## Python beside C++, and W4 beside plain 
 	.venv/bin/python bench/python/run.py --bench build/bench/bench --rounds $(or $(ROUNDS),5) \
 	  --data "$(or $(DATA),$(firstword $(wildcard .cache/rivals/data-*)))"
 
-bench-train: setup .venv/torch  ## fit beside a plain LibTorch loop: resnet18 on two replicas, ROUNDS=7
+bench-train: setup .venv/torch  ## fit against a plain LibTorch loop: resnet18 on two replicas, ROUNDS=7
 	@cmake --preset release $(TORCH) >/dev/null 2>&1 && cmake --build --preset release -- --quiet train_bench
 	OMP_NUM_THREADS=1 build/release/train/train_bench $(or $(ROUNDS),7)
 
-rivals: setup .venv/bin/pytest  ## images beside the peers: W1 and W2, ROUNDS=7 interleaved rounds
+rivals: setup .venv/bin/pytest  ## images against other loaders: W1 and W2, ROUNDS=7 interleaved rounds
 	@dpkg -s libspng-dev mate-backgrounds plasma-workspace-wallpapers >/dev/null 2>&1 || \
 	  $(SUDO) apt-get install -y -qq --no-install-recommends libspng-dev mate-backgrounds \
 	    plasma-workspace-wallpapers

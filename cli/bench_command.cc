@@ -35,7 +35,7 @@ double seconds(Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-/// Of this process, user and system.
+/// User and system time of this process.
 double cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -118,7 +118,7 @@ Result run(const BenchCommand& command, const FolderIndex& folder, Interrupt& in
   return result;
 }
 
-/// One sentence: what would have to be faster.
+/// What limits the speed, in one sentence.
 std::string limit_of(const Result& result) {
   const Totals& spent = result.spent;
   const double busy = spent.cpu / std::max(1e-9, spent.wall * result.threads);
@@ -132,15 +132,15 @@ std::string limit_of(const Result& result) {
                      result.threads, 100 * busy);
   const double resize = spent.image - spent.decode;
   if (spent.decode >= std::max({spent.read, resize, rest})) return "the decoder";
-  if (resize >= std::max(spent.read, rest)) return "resize and colour";
-  return spent.read >= rest ? "reading files that are in memory" : "what is around the images";
+  if (resize >= std::max(spent.read, rest)) return "resize and color";
+  return spent.read >= rest ? "reading files that are in memory" : "work outside the image ops";
 }
 
 void tell(const BenchCommand& command, const FolderIndex& folder, const Result& result) {
   const Totals& spent = result.spent;
   const double images = std::max<double>(1, static_cast<double>(result.images));
   const double rate = static_cast<double>(result.images) / std::max(1e-9, spent.wall);
-  // Phases are measured by the clock on the wall, so that they may sum to more than the CPU time.
+  // Phases are measured in wall-clock time, so they may add up to more than the CPU time.
   const double whole = std::max(spent.cpu, spent.read + spent.image);
   const auto share = [whole](double part) {
     return whole > 0 ? std::clamp(part / whole, 0.0, 1.0) : 0.0;
@@ -167,8 +167,8 @@ void tell(const BenchCommand& command, const FolderIndex& folder, const Result& 
   fmt::print("{} images, {:.1f} MB, {} threads, batches of {} at {} x {}\n", folder.files(),
              static_cast<double>(folder.bytes()) / 1e6, result.threads, command.batch, command.size,
              command.size);
-  fmt::print("{:>10.0f} images/s\n{:>10.3f} ms CPU an image\n", rate, spent.cpu / images * 1e3);
-  fmt::print("{:>10.1f} % read, {:.1f} % decode, {:.1f} % resize and colour, {:.1f} % rest\n",
+  fmt::print("{:>10.0f} images/s\n{:>10.3f} ms CPU per image\n", rate, spent.cpu / images * 1e3);
+  fmt::print("{:>10.1f} % read, {:.1f} % decode, {:.1f} % resize and color, {:.1f} % rest\n",
              100 * read, 100 * decode, 100 * resize, 100 * rest);
   fmt::print("{:>10.1f} ms to the first batch\n{:>10.0f} MB at most\n", result.first_batch * 1e3,
              peak_mb());
@@ -185,16 +185,16 @@ void add_bench(CLI::App& app, int& code) {
   CLI::App* const verb = app.add_subcommand(
       "bench", "how fast a folder of images becomes batches, and what limits it");
   verb->add_option("dir", command->data, "the folder")->required();
-  verb->add_option("--batch", command->batch, "images a batch")->check(whole_number(1, 1 << 20));
+  verb->add_option("--batch", command->batch, "images per batch")->check(whole_number(1, 1 << 20));
   verb->add_option("--size", command->size, "rows and columns of the result")
       ->check(whole_number(1, 1 << 14));
   verb->add_option("--chain", command->chain, "crop: random resized crop; resize: the whole image")
       ->check(CLI::IsMember({"crop", "resize"}));
-  verb->add_option("--epochs", command->epochs, "how often through the folder")
+  verb->add_option("--epochs", command->epochs, "passes over the folder")
       ->check(whole_number(1, 1 << 20));
-  verb->add_option("--threads", command->threads, "at most so many; default: all cores")
+  verb->add_option("--threads", command->threads, "maximum number of threads; default: all cores")
       ->check(whole_number(1, 1U << 16));
-  verb->add_flag("--json", command->json, "one JSON object instead of lines");
+  verb->add_flag("--json", command->json, "print one JSON object instead of text");
   verb->callback([command, &code] {
     Interrupt interrupt;
     const FolderIndex folder = list_images(command->data, {.labels = false});

@@ -1,4 +1,4 @@
-// `penstock demo`: the engine at work on an uneven dataset, and the proof that nothing was lost.
+// `penstock demo`: runs an uneven dataset and proves that no sample was lost.
 // tested in tests/interrupt_test.py
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -28,9 +28,9 @@ struct DemoOptions {
   std::uint32_t shares = 4;
   std::uint64_t epochs = 1;
   bool endless = false;
-  std::uint64_t work_us = 0;  // more for each sample
+  std::uint64_t work_us = 0;  // additional work per sample
   std::optional<unsigned> threads;
-  bool stuck = false;  // the function never returns from a sample in the middle
+  bool stuck = false;  // the function never returns for a sample in the middle
 };
 
 void work_for(std::chrono::microseconds duration) {
@@ -39,7 +39,7 @@ void work_for(std::chrono::microseconds duration) {
   }
 }
 
-/// Some work on each sample: 64 features around a drawn centre.
+/// Some work on each sample: 64 features around a random center.
 Dataset describe(const DemoOptions& options) {
   const ElementSpec spec = ElementSpec::dict({{"id", Dtype::i64, {}}, {"x", Dtype::f32, {64}}});
   return Dataset::range(options.samples)
@@ -58,7 +58,7 @@ Dataset describe(const DemoOptions& options) {
       .with_options({.name = "demo"});
 }
 
-/// What the shares received, to be held against what they should have.
+/// What the shares received, to compare with the plan.
 class Proof {
  public:
   Proof(std::uint64_t samples, std::size_t shares)
@@ -131,8 +131,7 @@ LoaderOptions loader_options(const DemoOptions& options) {
   return made;
 }
 
-/// Takes steps until the epoch ends, or until `steps_max` of it are there. False when a signal
-/// came.
+/// Takes steps until the epoch ends, or until `steps_max` steps were taken. False if a signal came.
 class Consumer {
  public:
   Consumer(const DemoOptions& options, std::uint64_t steps, Interrupt& interrupt)
@@ -169,7 +168,7 @@ class Consumer {
   std::uint64_t samples_ = 0;
 };
 
-/// The first epoch, with a stop in the middle; leaves `resumed` at the start of the next.
+/// Runs the first epoch with a stop in the middle; leaves `resumed` at the start of the next.
 std::optional<bool> run_first_epoch(const DemoOptions& options, Loader& resumed,
                                     Interrupt& interrupt) {
   Loader loader(resumed.plan().dataset(), loader_options(options));
@@ -178,14 +177,14 @@ std::optional<bool> run_first_epoch(const DemoOptions& options, Loader& resumed,
   const std::string state = loader.state().to_json();
   fmt::print("\nstopped in the middle; the state is {} bytes:\n  {}\n", state.size(), state);
 
-  // Another loader, as after a crash, takes it up where the first one was.
+  // Another loader resumes there, as after a crash.
   resumed.restore(State::parse(state));
   fmt::print("resumed at epoch {}, step {}\n", resumed.state().epoch, resumed.state().step);
   if (!consumer.take(resumed, UINT64_MAX)) return std::nullopt;
   return consumer.proved(loader.size());
 }
 
-/// Nothing when a signal came.
+/// Returns nullopt if a signal came.
 std::optional<bool> run_epochs(const DemoOptions& options, Interrupt& interrupt) {
   Loader loader(describe(options), loader_options(options));
   fmt::print("{}\n", loader.plan().explain());
@@ -199,7 +198,8 @@ std::optional<bool> run_epochs(const DemoOptions& options, Interrupt& interrupt)
 }
 
 int run_demo(const DemoOptions& options) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what was told is told, however it ends
+  std::setvbuf(stdout, nullptr, _IOLBF,
+               0);  // line buffered: what was printed is out, however the run ends
   Interrupt interrupt;
   const std::optional<bool> holds = run_epochs(options, interrupt);
   if (!holds) interrupt.leave();
@@ -209,7 +209,7 @@ int run_demo(const DemoOptions& options) {
 }  // namespace
 
 void add_demo(CLI::App& app, int& code) {
-  auto* const verb = app.add_subcommand("demo", "an uneven dataset, planned, run and proved");
+  auto* const verb = app.add_subcommand("demo", "plan, run and verify an uneven dataset");
   static DemoOptions options;
   constexpr std::uint64_t kMost = 1U << 30;
   verb->add_option("--samples", options.samples, "number of samples")
@@ -221,13 +221,14 @@ void add_demo(CLI::App& app, int& code) {
   verb->add_option("--replicas", options.shares, "shares of each step")
       ->check(whole_number(1, 1U << 20))
       ->capture_default_str();
-  verb->add_option("--epochs", options.epochs, "times through the data")
+  verb->add_option("--epochs", options.epochs, "passes over the data")
       ->check(whole_number(1, kMost))
       ->capture_default_str();
   verb->add_flag("--endless", options.endless, "until Ctrl-C");
-  verb->add_option("--work-us", options.work_us, "microseconds of work for each sample")
+  verb->add_option("--work-us", options.work_us, "microseconds of work per sample")
       ->check(whole_number(0, kMost));
-  verb->add_option("--threads", options.threads, "at most so many; 0: all in one")
+  verb->add_option("--threads", options.threads,
+                   "maximum number of threads; 0: all in the calling thread")
       ->check(whole_number(0, 1U << 16));
   verb->add_flag("--stuck", options.stuck)->group("");  // for tests: not in the help
   verb->callback([&code] { code = run_demo(options); });

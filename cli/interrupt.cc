@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kSignalled = 128;
 
-/// Those of SIGINT and SIGTERM that are not ignored, as for a job in the background of a script.
+/// SIGINT and SIGTERM, except those that are ignored, as for a background job of a script.
 sigset_t watched() {
   sigset_t set;
   sigemptyset(&set);
@@ -34,7 +34,7 @@ sigset_t watched() {
   return set;
 }
 
-/// Writes what fits without waiting: whoever reads our output may have stopped doing so.
+/// Writes what fits without blocking: the reader of our output may have stopped reading.
 void tell(std::string_view text) {
   pollfd out{STDERR_FILENO, POLLOUT, 0};
   if (poll(&out, 1, 0) != 1 || (out.revents & POLLOUT) == 0) return;
@@ -86,7 +86,7 @@ void Interrupt::watch() {
   signalfd_siginfo info = {};
   if ((either[0].revents & POLLIN) == 0 || read(signals_, &info, sizeof(info)) != sizeof(info))
     return;
-  // This thread takes the next one, whatever it waits for then.
+  // This thread takes the next signal, even while it waits.
   struct sigaction next = {};
   next.sa_handler = leave_at_once;
   const sigset_t set = watched();
@@ -102,7 +102,7 @@ void Interrupt::stop_and_wait() {
   const auto until = Time::now() + std::chrono::milliseconds(700);
   while (!leaving() && Time::now() < until) {
     {
-      // Again and again: the run that the verb is about to start knows nothing of the first time.
+      // Repeatedly: the subcommand may be about to start a run that the first stop did not reach.
       Lock lock(mutex_);
       if (loader_ != nullptr) loader_->stop();
     }
@@ -113,7 +113,7 @@ void Interrupt::stop_and_wait() {
 
 void Interrupt::leave() {
   if (!leaving_.exchange(true)) tell_and_exit("");
-  while (true) sleep_thread(std::chrono::hours(1));  // until the thread has done it
+  while (true) sleep_thread(std::chrono::hours(1));  // until the thread has ended the process
 }
 
 void Interrupt::tell_and_exit(const char* where) const {
@@ -126,7 +126,7 @@ void Interrupt::tell_and_exit(const char* where) const {
   if (const unsigned stuck = Pool::abandoned(); stuck > 0)
     text += fmt::format(", and so are {} threads in functions that do not return", stuck);
   tell(text + "\n");
-  // No destructors: an abandoned thread may still use what they would take away.
+  // No destructors: an abandoned thread may still use the objects that they would destroy.
   _exit(kSignalled + number);
 }
 

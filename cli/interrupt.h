@@ -1,6 +1,6 @@
 #pragma once
-// Ctrl-C and SIGTERM, for verbs that run a loader. There is no code in a signal handler but a
-// second signal's exit: a thread reads signals from a descriptor and stops the loader.
+// Ctrl-C and SIGTERM, for subcommands that run a loader. The only code in a signal handler is the
+// exit on a second signal: a thread reads signals from a descriptor and stops the loader.
 
 #include <atomic>
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace penstock::cli {
 
-/// Make it before any other thread is started, since threads inherit which signals are blocked.
-/// A signal that was ignored when the command began stays so.
+/// Construct it before any other thread starts, since threads inherit the signal mask. A signal
+/// that was ignored when the command started stays ignored.
 class Interrupt {
  public:
   Interrupt();
@@ -21,8 +21,8 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  /// While it lives a signal stops `loader`: a wait in it ends with CancelledError. Its end waits
-  /// for a stop that is under way.
+  /// While it exists, a signal stops `loader`: a wait in it ends with CancelledError. The
+  /// destructor waits for a stop in progress.
   class Stops {
    public:
     Stops(Interrupt& interrupt, Loader& loader);
@@ -34,12 +34,12 @@ class Interrupt {
     Interrupt& interrupt_;
   };
 
-  /// The signal that came, or 0.
+  /// The signal that was received, or 0.
   [[nodiscard]] int signal() const { return signal_.load(); }
-  /// Notes what the consumer has received.
+  /// Records what the consumer has received.
   void reached(std::uint64_t epoch, std::uint64_t step, std::uint64_t samples);
-  /// Says where the run was, and what is left undone; ends the process with 128 + the signal.
-  /// A verb has 700 ms to come here, then that is done for it.
+  /// Prints the position of the run and what is left undone, and ends the process with 128 + the
+  /// signal. If a subcommand does not call it within 700 ms, the thread does.
   [[noreturn]] void leave();
 
  private:
@@ -48,14 +48,14 @@ class Interrupt {
   [[noreturn]] void tell_and_exit(const char* where) const;
   [[nodiscard]] bool leaving() const { return leaving_.load(); }
 
-  int signals_ = -1;  // descriptor from which they are read
+  int signals_ = -1;  // descriptor from which signals are read
   int ended_ = -1;    // descriptor that wakes the thread at the end
   std::atomic<int> signal_{0};
   std::atomic<bool> leaving_{false};
   std::atomic<std::uint64_t> epoch_{0};
   std::atomic<std::uint64_t> step_{0};
   std::atomic<std::uint64_t> samples_{0};
-  Mutex mutex_;  // held while a loader is stopped
+  Mutex mutex_;  // locked while a loader is being stopped
   Loader* loader_ PENSTOCK_GUARDED_BY(mutex_) = nullptr;
   std::optional<Thread> thread_;
 };

@@ -17,13 +17,14 @@
 namespace {
 
 int parse_and_run(int argc, char** argv) {
-  CLI::App app("penstock: training input that arrives once, evenly and in time");
+  CLI::App app("penstock: a data loader in which every sample comes once per epoch");
   app.set_version_flag("--version",
                        fmt::format("{}\n{}", PENSTOCK_VERSION, penstock::codec_versions()));
   app.require_subcommand(0, 1);
   app.footer(
-      "Exit codes: 0 done, 1 something failed or does not hold, 2 refused before anything ran,\n"
-      "130 and 143 ended by SIGINT and SIGTERM.");
+      "Exit codes: 0 success, 1 a failure or a check that does not hold, 2 refused before anything "
+      "ran,\n"
+      "130 and 143 after SIGINT and SIGTERM.");
   int code = penstock::cli::kDone;
   penstock::cli::add_demo(app, code);
   penstock::cli::add_plan(app, code);
@@ -45,8 +46,8 @@ int parse_and_run(int argc, char** argv) {
   return code;
 }
 
-/// Output that did not arrive is a failure, however well the rest went. Where there is no output
-/// at all (`>&-`), nobody asked for it.
+/// Output that could not be written is a failure even if everything else succeeded. If there is no
+/// output at all (`>&-`), nobody needs it.
 int with_output(int code) {
   const bool failed_before = std::ferror(stdout) != 0 || !std::cout.flush();
   const bool failed_now = std::fflush(stdout) != 0;
@@ -60,7 +61,7 @@ int with_output(int code) {
 
 int main(int argc, char** argv) {
 #ifdef PENSTOCK_FAULTS
-  if (const char* const faults = std::getenv("PENSTOCK_FAULTS");  // NOLINT: no thread yet
+  if (const char* const faults = std::getenv("PENSTOCK_FAULTS");  // NOLINT: no threads yet
       faults != nullptr && !penstock::fault::arm_listed(faults)) {
     fmt::print(stderr, "penstock: PENSTOCK_FAULTS must be like name:nth, got {}\n", faults);
     return penstock::cli::kRefused;

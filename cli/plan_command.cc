@@ -1,5 +1,5 @@
-// `penstock plan`: what a shuffled range of samples, or the images of a folder, become over the
-// replicas, before anything runs. tested in tests/command_test.py
+// `penstock plan`: how a shuffled range of samples, or the images of a folder, is distributed over
+// the replicas, before anything runs. tested in tests/command_test.py
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -48,7 +48,7 @@ Plan plan_of(const PlanCommand& options, Tail tail) {
               {.shares = {options.replicas, 0, options.replicas}, .tail = tail, .epochs = epochs});
 }
 
-/// Why tail=strict would refuse these numbers, or nothing.
+/// Why tail=strict would refuse these numbers, or nullopt.
 std::optional<std::string> refused_if_strict(const PlanCommand& options) {
   try {
     (void)plan_of(options, Tail::strict);
@@ -147,7 +147,8 @@ void print_plan(const Plan& plan, const PlanCommand& options) {
   if (const auto refused = refused_if_strict(options))
     fmt::print("tail strict would refuse it: {}\n", *refused);
   else
-    fmt::print("tail strict would take it: every step is full and every share of one size\n");
+    fmt::print(
+        "tail strict would accept it: every step is full and all shares have the same size\n");
 }
 
 void print_check(const PassCheck& check) {
@@ -195,7 +196,7 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
         const char* const end = text.data() + text.size();
         const auto [after, error] = std::from_chars(text.data(), end, number);
         if (error == std::errc() && after == end && number >= least && number <= most) return "";
-        return fmt::format("a whole number from {} to {} is needed, got \"{}\"", least, most, text);
+        return fmt::format("expected a whole number from {} to {}, got \"{}\"", least, most, text);
       },
       "N");
 }
@@ -205,10 +206,10 @@ void add_plan(CLI::App& app, int& code) {
       app.add_subcommand("plan", "steps, cuts and costs of a dataset, before anything runs");
   static PlanCommand options;
   constexpr std::uint64_t kSamplesMax = 1ULL << 62;
-  auto* const what = verb->add_option_group("data", "what the samples are");
+  auto* const what = verb->add_option_group("data", "the samples");
   what->add_option("--samples", options.samples, "number of samples")
       ->check(whole_number(0, kSamplesMax));
-  what->add_option("--data", options.data, "a folder of images, one folder for each class");
+  what->add_option("--data", options.data, "a folder of images, with one folder per class");
   what->require_option(1);
   verb->add_option("--batch", options.batch, "global batch")
       ->required()
@@ -216,21 +217,21 @@ void add_plan(CLI::App& app, int& code) {
   verb->add_option("--replicas", options.replicas, "shares of each step")
       ->required()
       ->check(whole_number(1, 1U << 20));
-  verb->add_option("--tail", options.tail, "what becomes of an incomplete last step")
+  verb->add_option("--tail", options.tail, "what to do with an incomplete last step")
       ->check(CLI::IsMember({"short", "even", "pad", "drop", "wrap", "strict"}))
       ->capture_default_str();
-  verb->add_option("--seed", options.seed, "of the order")
+  verb->add_option("--seed", options.seed, "seed of the order")
       ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()))
       ->capture_default_str();
   auto* const epoch = verb->add_option("--steps-per-epoch", options.steps_per_epoch,
-                                       "steps of an epoch, not a pass")
+                                       "steps per epoch, instead of one pass")
                           ->check(whole_number(1, kSamplesMax));
   verb->add_flag("--restart", options.restart, "each epoch starts a new pass")->needs(epoch);
-  verb->add_flag("--short-epoch", options.short_epoch, "a pass with fewer steps is an epoch")
+  verb->add_flag("--short-epoch", options.short_epoch, "the end of the data ends an epoch early")
       ->needs(epoch);
   verb->add_flag("--json", options.json, "as JSON");
   verb->add_flag("--check", options.check,
-                 "walk through the pass and prove that every sample comes once");
+                 "walk through the pass and check that every sample comes once");
   verb->callback([&code] { code = run_plan(options); });
 }
 

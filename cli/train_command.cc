@@ -1,6 +1,5 @@
-// `penstock train`: hands over to penstock-train, which stands beside this program; so that the
-// command itself needs no torch.
-// tested in train/tests/command.py
+// `penstock train`: runs penstock-train from the same folder, so that this command does not need
+// torch. tested in train/tests/command.py
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -15,7 +14,7 @@
 namespace penstock::cli {
 namespace {
 
-/// The folder that this program is in.
+/// The folder that contains this program.
 std::string own_folder() {
   std::array<char, PATH_MAX> path{};
   const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
@@ -32,12 +31,12 @@ void run_train(int argc, char** argv) {
   arguments.push_back(nullptr);
   ::execv(beside.c_str(), arguments.data());
   ::execvp("penstock-train", arguments.data());
-  throw ConfigError("train: there is no penstock-train here or on the PATH", {},
+  throw ConfigError("train: penstock-train is neither beside this program nor on the PATH", {},
                     "build it with make train; it needs torch");
 }
 
 void add_train(CLI::App& app) {
-  app.add_subcommand("train", "trains a folder of pictures (needs torch); train --help says more");
+  app.add_subcommand("train", "train on a folder of images (needs torch); see train --help");
 }
 
 }  // namespace penstock::cli

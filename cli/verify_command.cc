@@ -1,5 +1,5 @@
-// `penstock verify`: decodes every image of a folder, on all cores, and says which are broken or
-// odd. tested in tests/command_test.py
+// `penstock verify`: decodes every image of a folder, on all cores, and lists the broken and the
+// unusual ones. tested in tests/command_test.py
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -22,17 +22,17 @@
 namespace penstock::cli {
 namespace {
 
-/// What was found out about one file.
+/// What was found about one file.
 struct Finding {
   bool looked = false;
-  std::string unread;  // why it could not be looked at now, which says nothing about the file
-  std::string broken;  // why it cannot be decoded; empty: it can
+  std::string unread;            // why it could not be read now; says nothing about the file itself
+  std::string broken;            // why it cannot be decoded; empty if it can
   std::vector<std::string> odd;  // what is unusual about it
   ImageInfo info;
   [[nodiscard]] bool good() const { return unread.empty() && broken.empty(); }
 };
 
-/// What a file of this format is usually called; the first one is the usual one.
+/// Usual extensions of this format, the most common first.
 std::vector<std::string> extensions_of(ImageFormat format) {
   switch (format) {
     case ImageFormat::jpeg:
@@ -62,7 +62,7 @@ std::vector<std::string> odd_of(const ImageInfo& info, const std::string& name) 
   std::vector<std::string> found;
   const std::vector<std::string> usual = extensions_of(info.format);
   if (std::ranges::find(usual, extension_of(name)) == usual.end())
-    found.push_back(fmt::format("is {} by its content", image_format_name(info.format)));
+    found.push_back(fmt::format("contains {} data", image_format_name(info.format)));
   if (info.cmyk) found.emplace_back("CMYK");
   if (info.channels != 3)
     found.push_back(fmt::format("{} channel{}", info.channels, info.channels == 1 ? "" : "s"));
@@ -71,7 +71,7 @@ std::vector<std::string> odd_of(const ImageInfo& info, const std::string& name) 
   return found;
 }
 
-/// Reads and decodes; out of memory is the business of the caller.
+/// Reads and decodes; the caller handles lack of memory.
 void decode_into(const FolderIndex& folder, const std::string& name, Finding& finding) {
   const auto bytes =
       Io::real().read_whole(folder.root() + "/" + name, {.bytes_max = ImageLimits{}.bytes_max});
@@ -119,7 +119,7 @@ struct VerifyCommand {
   unsigned threads = 0;
 };
 
-/// Runs `look_at` for every file; each answer has a place of its own.
+/// Runs `look_at` for every file; each result has its own slot.
 std::vector<Finding> look_at_all(const VerifyCommand& command, const FolderIndex& folder,
                                  Interrupt& interrupt) {
   std::vector<Finding> findings(folder.files());
@@ -189,7 +189,7 @@ struct Report {
   std::vector<Named> unread;
   std::vector<Named> broken;
   std::vector<Named> odd;
-  /// Files of each oddity, in the order in which they were met.
+  /// Files by kind of oddity, in the order of first occurrence.
   std::vector<std::pair<std::string, std::vector<std::string>>> oddities;
   Sizes sizes;
 };
@@ -261,12 +261,11 @@ void tell(const FolderIndex& folder, const Report& report, bool all) {
   counts.reserve(report.formats.size());
   for (const auto& [format, count] : report.formats)
     counts.push_back(fmt::format("{} {}", count, format));
-  fmt::print("{} files, {:.1f} MB: {} broken, {} odd{}; {}\n", folder.files(),
-             static_cast<double>(folder.bytes()) / 1e6, report.broken.size(), report.odd.size(),
-             report.unread.empty()
-                 ? ""
-                 : fmt::format(", {} that could not be read now", report.unread.size()),
-             fmt::join(counts, ", "));
+  fmt::print(
+      "{} files, {:.1f} MB: {} broken, {} odd{}; {}\n", folder.files(),
+      static_cast<double>(folder.bytes()) / 1e6, report.broken.size(), report.odd.size(),
+      report.unread.empty() ? "" : fmt::format(", {} that could not be read", report.unread.size()),
+      fmt::join(counts, ", "));
   const Sizes& sizes = report.sizes;
   if (sizes.most_height > 0)
     fmt::print("height {} to {}, width {} to {}\n", sizes.least_height, sizes.most_height,
@@ -279,12 +278,12 @@ void tell(const FolderIndex& folder, const Report& report, bool all) {
 void add_verify(CLI::App& app, int& code) {
   auto command = std::make_shared<VerifyCommand>();
   CLI::App* const verb =
-      app.add_subcommand("verify", "decode every image of a folder, name broken ones");
+      app.add_subcommand("verify", "decode every image of a folder and list the broken ones");
   verb->add_option("dir", command->data, "the folder")->required();
-  verb->add_option("--threads", command->threads, "at most so many; default: all cores")
+  verb->add_option("--threads", command->threads, "maximum number of threads; default: all cores")
       ->check(whole_number(1, 1U << 16));
-  verb->add_flag("--all", command->all, "a line for each odd file instead of one for each kind");
-  verb->add_flag("--json", command->json, "one JSON object instead of lines");
+  verb->add_flag("--all", command->all, "one line per odd file instead of one per kind");
+  verb->add_flag("--json", command->json, "print one JSON object instead of text");
   verb->callback([command, &code] {
     Interrupt interrupt;
     const FolderIndex folder = list_images(command->data, {.labels = false});

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "codec/made_bmp.h"
-#include "codec/made_images.h"
-#include "codec/made_webp.h"
+#include "codec/bmp_for_tests.h"
+#include "codec/images_for_tests.h"
+#include "codec/webp_for_tests.h"
 
 namespace penstock::fuzz {
 

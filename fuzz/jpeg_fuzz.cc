@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "codec/codec.h"
-#include "codec/made_images.h"
+#include "codec/images_for_tests.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr penstock::ImageLimits kLimits = {.pixels_max = 1U << 16U,

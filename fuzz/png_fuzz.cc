@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "codec/codec.h"
-#include "codec/made_images.h"
+#include "codec/images_for_tests.h"
 
 namespace {
 

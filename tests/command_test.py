@@ -175,9 +175,9 @@ class Refused(unittest.TestCase):
 
 
     def test_empty_names_and_wrong_numbers_of_threads(self) -> None:
-        self.assert_refused(run("plan", "--data", "", "--batch", 2, "--replicas", 1), "no path")
+        self.assert_refused(run("plan", "--data", "", "--batch", 2, "--replicas", 1), "not the")
         for verb in ("verify", "bench"):
-            self.assert_refused(run(verb, ""), "no path of a folder")
+            self.assert_refused(run(verb, ""), "not the path of a folder")
             for threads in ("-1", "0", "1.5", "99999999999", "many", ""):
                 self.assert_refused(run(verb, "/", "--threads", threads), "--threads")
 
@@ -265,7 +265,7 @@ class ImagesOfAFolder(unittest.TestCase):
         done = run("verify", self.root)
         self.assertEqual(done.returncode, 1, done)
         for words in ("broken  a/cut.ppm: ", "broken  a/text.jpg: ", "broken  b/bomb.ppm: ",
-                      "odd     b/wrong.png: is PPM/PGM by its content", "3 broken, 1 odd",
+                      "odd     b/wrong.png: contains PPM/PGM data", "3 broken, 1 odd",
                       "left out: 1 empty (b/empty.png)"):
             self.assertIn(words, done.stdout)
         said = json.loads(run("verify", self.root, "--json").stdout)
@@ -301,7 +301,7 @@ class ImagesOfAFolder(unittest.TestCase):
         done = limited(["verify", self.root, "--threads", 1], resource.RLIMIT_AS, 300 << 20)
         self.assertEqual(done.returncode, 1, done)
         self.assertRegex(done.stdout, "unread  a/large.pgm: (out of memory|.*Cannot allocate)")
-        self.assertIn("0 broken, 0 odd, 1 that could not be read now", done.stdout)
+        self.assertIn("0 broken, 0 odd, 1 that could not be read", done.stdout)
 
     def test_verify_does_not_call_files_broken_that_no_descriptor_was_left_for(self) -> None:
         if not has_faults():
@@ -309,7 +309,7 @@ class ImagesOfAFolder(unittest.TestCase):
         done = run("verify", self.root, "--threads", 1, faults="read.descriptors:3")
         self.assertEqual(done.returncode, 1, done)
         self.assertRegex(done.stdout, "unread  .*ppm: cannot open .*Too many open files")
-        self.assertIn("0 broken, 0 odd, 1 that could not be read now; 39 PPM/PGM", done.stdout)
+        self.assertIn("0 broken, 0 odd, 1 that could not be read; 39 PPM/PGM", done.stdout)
 
     def test_output_that_does_not_arrive_is_a_failure(self) -> None:
         for words in (["verify", self.root], ["verify", self.root, "--json"],

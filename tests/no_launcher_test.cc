@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "base/launch_table.h"
+#include "base/launch_table_for_tests.h"
 
 namespace penstock {
 namespace {

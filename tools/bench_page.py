@@ -68,9 +68,9 @@ def stated(facts: dict) -> str:
 
 
 def images(rivals: dict) -> list[str]:
-    lines = ["## Images beside the peers: `make rivals`", "",
+    lines = ["## Images, compared with other loaders: `make rivals`", "",
              f"Medians of {rivals['rounds']} interleaved rounds after a warm-up, in alternating "
-             "order, one process a run, files in the page", "cache. Every loader may use two "
+             "order, one process per run, files in the page", "cache. Every loader may use two "
              "threads or worker processes. \"Cores\" is CPU time over wall time; the first batch "
              "counts", "from the start of the process, imports included. The last column is the "
              "median ratio of penstock from Python to that row. A row well below "
@@ -80,7 +80,7 @@ def images(rivals: dict) -> list[str]:
               for name in CHARTED]
     for name, about in WORKLOADS.items():
         lines += [f"### {name}", "", f"{about[0].upper()}{about[1:]}.", "",
-                  "| loader | images/s | cores | CPU ms an image | memory MB | first batch s | "
+                  "| loader | images/s | cores | CPU ms per image | memory MB | first batch s | "
                   "resize | penstock is |", "|---|---:|---:|---:|---:|---:|---|---:|"]
         for who, row in rivals["summary"][name].items():
             if isinstance(row, str):
@@ -102,7 +102,7 @@ def images(rivals: dict) -> list[str]:
 
 def ratios(title: str, results: dict, about: str) -> list[str]:
     lines = [f"## {title}", "", about, "", stated(results["facts"]) + ".", "",
-             "| ratio | median | rounds | wanted |", "|---|---:|---|---|"]
+             "| ratio | median | rounds | required |", "|---|---:|---|---|"]
     for row in results["ratios"]:
         spread = f"{min(row['rounds']):.2f} to {max(row['rounds']):.2f}"
         wanted = row["wanted"]
@@ -115,14 +115,14 @@ def pages() -> dict[Path, str]:
     rivals, engine, python = load("rivals.json"), load("engine.json"), load("python.json")
     assert all("facts" in results for results in (rivals, engine, python)), "measure again"
     lines = ["# Benchmarks", "",
-             "Written by `tools/bench_page.py` from the results in `bench/results`, which hold "
-             "every single run.", "", *images(rivals),
-             *ratios("The engine beside NumPy and bare threads: `make bench`", engine,
-                     "Each ratio is taken within a round; both sides use the same number of "
+             "Written by `tools/bench_page.py` from the results in `bench/results`, which contain "
+             "every run.", "", *images(rivals),
+             *ratios("The engine compared with NumPy and bare threads: `make bench`", engine,
+                     "Each ratio is computed within a round; both sides use the same number of "
                      "threads."),
-             *ratios("Python beside C++ and NumPy: `make bench-python`", python,
+             *ratios("Python compared with C++ and NumPy: `make bench-python`", python,
                      "W3 is tiny elements (5 M integers, `x * 2 + 1`, shuffled); W4 is 5 ms of "
-                     "Python work and 1.5 MB an item.")]
+                     "Python work and 1.5 MB per item.")]
     cores = rivals["facts"]["cores"]
     return {DOCS / "benchmarks.md": "\n".join(lines).rstrip() + "\n",
             **{DOCS / f"benchmarks_{name.split()[0].lower()}.svg":

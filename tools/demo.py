@@ -102,7 +102,7 @@ class Demo:
         make_pictures(self.root / "val", HELD_OUT, 2)
         victim = self.root / "train" / BROKEN
         victim.write_bytes(victim.read_bytes()[:300])
-        print(f"{PICTURES} pictures of crosses, discs and squares, one of them cut short: "
+        print(f"{PICTURES} images of crosses, discs and squares, one of them truncated: "
               f"{BROKEN}\nthey are trained three times; on two cores that takes about 10 s\n",
               flush=True)
         plan = json.loads(subprocess.run([self.command, "plan", *self.shape, "--json"], check=True,
@@ -120,7 +120,7 @@ class Demo:
         again, output = self.shown(self.training(folder))
         if again != 0:
             return 1
-        print("\nand the same once more without a kill, to compare:\n", flush=True)
+        print("\nthe same run without a kill, for comparison:\n", flush=True)
         if subprocess.run(self.training("whole"), check=False,
                           stdout=subprocess.DEVNULL).returncode != 0:
             return 1
@@ -145,8 +145,8 @@ class Demo:
                 return folder
             if process.returncode not in (0, -signal.SIGKILL):
                 return None
-            print("\nthe run was over before the kill came; once more:\n", flush=True)
-        print("five runs were over before they could be killed: nothing is proved")
+            print("\nthe run ended before it was killed; trying again:\n", flush=True)
+        print("five runs ended before they could be killed: nothing was checked")
         return None
 
     def shown(self, command: list[str]) -> tuple[int, str]:
@@ -182,20 +182,20 @@ class Demo:
                 / sum(one["seconds"] for one in whole))
         claims = [
             (f"{plan['steps'] - 1} steps of {first} and one of {last} over {REPLICAS} replicas; "
-             "each picture in one of them, once; nothing padded, nothing dropped", planned),
-            (f"each epoch trained on {PICTURES - 1} pictures: all but the broken one, {BROKEN}",
+             "each image in exactly one of them; no padding, no dropped samples", planned),
+            (f"each epoch trained on {PICTURES - 1} images: all but the broken one, {BROKEN}",
              counted),
-            ("the killed run went on "
+            ("the killed run resumed "
              + (f"in epoch {resumed[1]} after step {resumed[2]}" if resumed else "from the start"),
              resumed is not None),
             ("it ended with the same losses, to the last bit, as a run that was not killed", same),
-            (f"{100 * final['val_accuracy']:.1f} % of {HELD_OUT} pictures it never saw are named "
-             "right", learned)]
-        print("\nwhat this proved")
+            (f"{100 * final['val_accuracy']:.1f} % of {HELD_OUT} held-out images are classified "
+             "correctly", learned)]
+        print("\nwhat this run checked")
         for claim, holds in claims:
             print(f"  {claim}:  {'yes' if holds else 'NO'}")
         print(f"  waiting for input took {100 * wait:.1f} % of the training time")
-        print(f"  all of it in {time.monotonic() - self.began:.0f} s")
+        print(f"  total time {time.monotonic() - self.began:.0f} s")
         return 0 if all(holds for _, holds in claims) else 1
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The page docs/peers.md: what peers document, and what we do, from the tests that say so.
+"""The page docs/peers.md: what other loaders document, and what penstock does, from the tests.
 
     tools/peers.py             writes the page
-    tools/peers.py --check     fails when the page is another
+    tools/peers.py --check     fails if the page differs
 
 Run it with the interpreter of .venv: the tests are imported.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/peers.md"
 TESTS = {"tf.data": "test_tfdata_documented", "torch DataLoader": "test_torch_documented"}
-VERDICTS = ("same", "another word", "different on purpose", "missing")
+VERDICTS = ("same", "other name", "different on purpose", "missing")
 
 
 def page() -> str:
@@ -25,12 +25,11 @@ def page() -> str:
         importlib.import_module(module)
     from documented import ENTRIES
 
-    lines = ["# What peers document, and what happens here", "",
+    lines = ["# What other loaders document, and what penstock does", "",
              "Each line is a test in `python/tests`; `tools/peers.py` writes this page from them.",
-             "Each verb, sampler and argument has a line of its own. \"Another word\" is there "
-             "under another name;",
-             "a test of something that is missing shows that it fails with a sentence that says "
-             "what to write.", "",
+             "Each verb, sampler and argument has its own line. \"Other name\": available under "
+             "another name. The test of",
+             "a missing feature shows that it raises an error that says what to write.", "",
              "| peer | " + " | ".join(VERDICTS) + " | all |", "|---" * (len(VERDICTS) + 2) + "|"]
     for peer in TESTS:
         count = Counter(entry.verdict for entry in ENTRIES if entry.peer == peer)
@@ -38,7 +37,7 @@ def page() -> str:
                      + f" | {sum(count.values())} |")
     for peer, module in TESTS.items():
         lines += ["", f"## {peer}", "", f"Tests: [{module}.py](../python/tests/{module}.py).", "",
-                  "| documented | here | why, or what instead |", "|---|---|---|"]
+                  "| documented | in penstock | why, or what to use instead |", "|---|---|---|"]
         lines += [f"| {entry.quote} | {entry.verdict} | {entry.why} |" for entry in ENTRIES
                   if entry.peer == peer]
     return "\n".join(lines) + "\n"
@@ -54,7 +53,7 @@ def main() -> int:
         return 0
     if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
         return 0
-    print("docs/peers.md is not what the tests say: run tools/peers.py")
+    print("docs/peers.md is out of date: run tools/peers.py")
     return 1
 
 

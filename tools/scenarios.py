@@ -57,57 +57,57 @@ PARTS = {
 }
 ROWS = {
     "a000_sequence_uneven": Row("7 steps of a Sequence, each sample once"),
-    "a000_sequence_even": Row("each index is asked once a pass"),
+    "a000_sequence_even": Row("each index is requested once per pass"),
     "a000_sequence_odd_batch": Row("one result, wherever the odd batch comes"),
-    "a000_zero_padding": Row("padding weighs nothing and is counted; the loss is exact"),
-    "a000_double_batch": Row("a generator of batches, batched again, is told and trains right; a "
-                             "Sequence is refused"),
+    "a000_zero_padding": Row("padding has weight zero and is counted; the loss is exact"),
+    "a000_double_batch": Row("a generator of batches, batched again, prints a warning and trains "
+                             "right; a Sequence is refused"),
     "a000_scope": Row("leaving a scope never replaces the user's error"),
-    "a000_popping_sequence": Row("works while each index is asked once"),
+    "a000_popping_sequence": Row("works, since each index is requested once"),
     "a001_batch_100_by_16": Row("any batch on any number of replicas"),
     "a001_finite_generator": Row("7, 7, 7 steps and a clean end"),
-    "a001_repeat_steps": Row("10 steps an epoch over passes of 7, in order"),
+    "a001_repeat_steps": Row("10 steps per epoch over passes of 7, in order"),
     "a001_take": Row("take after batch counts global steps"),
     "a002_shard_by_replica": Row("replica ids exist only inside run; the error names distribute"),
-    "a002_map_batch_cache_prefetch": Row("decodes once, then reads what was kept"),
+    "a002_map_batch_cache_prefetch": Row("decodes once, then reads the cache"),
     "a002_run_undistributed": Row("a compile error names distribute; the mean divides by the count",
                                   compiled="run_undistributed"),
     "a003_slow_sequence": Row("parallel and in order"),
-    "a003_inner_iterator": Row("every sample once; the re-ask at the end warns"),
+    "a003_inner_iterator": Row("every sample once; the check at the end prints a warning"),
     "a003_brightness_range": Row("ops know the range of their values"),
     "a003_full_pipeline": Row("PNG to trained model; with fit in examples/pictures_to_model.cc"),
-    "a004_iterator_per_step": Row("the third one-batch iterator in a row is warned about"),
+    "a004_iterator_per_step": Row("the third one-batch iterator in a row prints a warning"),
     "a004_map_arity": Row("the error names op, function and elements"),
     "a004_slow_map": Row("runs for every sample, several at once"),
-    "a004_prefetch": Row("works ahead without being asked", "the report's advice"),
+    "a004_prefetch": Row("prefetches by default", "the report's advice"),
     "a004_threads": Row("16 pipelines share one pool"),
-    "b_103_by_16": Row("every sample weighs 1.000, for R = 1, 2, 3, 4, 8"),
-    "b_tail_of_one": Row("a tail of one sample weighs 1.000"),
+    "b_103_by_16": Row("every sample has weight 1.000, for R = 1, 2, 3, 4, 8"),
+    "b_tail_of_one": Row("a tail of one sample has weight 1.000"),
     "b_custom_mean": Row("reduce(mean) divides by the true count"),
-    "b_custom_global": Row("the step's own count makes 1.000"),
+    "b_custom_global": Row("dividing by the step's own count gives 1.000"),
     "b_10_batches_4_replicas": Row("3 steps, 40 samples, the last step balanced"),
     "b_cut_rule": Row("3, 2, 2, 2 from every source"),
-    "b_drop_remainder": Row("the plan counts the loss; another 7 each epoch"),
-    "b_ghost_step": Row("the end costs nothing: weights equal to the last bit"),
+    "b_drop_remainder": Row("the plan states how many are dropped; a different 7 each epoch"),
+    "b_ghost_step": Row("no step without data: weights equal to the last bit"),
     "b_short_generator": Row("an error with both numbers, or what was declared"),
-    "b_steps_below_pass": Row("5, 5, 5 steps that go on, or restart"),
-    "b_peek": Row("batches 0 to 11 in order, none eaten"),
+    "b_steps_below_pass": Row("5, 5, 5 steps that continue, or restart"),
+    "b_peek": Row("batches 0 to 11 in order, none lost"),
     "b_validation": Row("a fresh pass and an exact mean each time"),
     "c_shuffle_then_shard": Row("one order for all shards: none missing"),
-    "c_cache_partial": Row("what was read is kept"),
+    "c_cache_partial": Row("the part that was read is kept"),
     "c_cache_two_readers": Row("two readers share one cache in memory", "a cache in a file"),
-    "c_random_cache": Row("warned about, with the remedy", "a cache that finds its own place"),
-    "c_workers_epochs": Row("every epoch a true pass"),
+    "c_random_cache": Row("a warning, with the remedy", "a cache that moves to the right place"),
+    "c_workers_epochs": Row("every epoch is a full pass"),
     "d_getitem_raises": Row("the user's own exception, at its step"),
     "d_ragged_last": Row("a short last batch has the right weight"),
     "d_other_width": Row("names the item and both shapes"),
-    "d_blocked": Row("who holds it up, and since when"),
-    "d_worker_killed": Row("noticed at once, the block computed again"),
+    "d_blocked": Row("a report of what blocks, and since when"),
+    "d_worker_killed": Row("detected at once, and the block is computed again"),
     "d_corrupt_png": Row("file, sample and reason; or skipped and listed"),
     "d_resume_replicas": Row("one position, any number of replicas"),
     "d_resume_random": Row("the same numbers from every position on"),
     "d_resume_size": Row("under 1 KB"),
-    "d_resume_fit": Row("goes on at the next step: 80 visits for 80"),
+    "d_resume_fit": Row("resumes at the next step: 80 visits for 80"),
     "d_ctrl_c": Row("ends in under a second, with a clean exit code"),
 }
 
@@ -208,16 +208,16 @@ def run_compiled(build: Path, name: str) -> bool:
 def page(results: dict[str, str], files: dict[str, str], promises: dict[str, str],
          python: set[str]) -> str:
     lines = ["# Scenarios", "",
-             "Programs of the articles, and what they do here. `make scenarios` runs the tests and "
-             "writes this page;", "`make scenarios-off` breaks the promise behind each row and "
-             "expects its test to fail. Programs with", "fit are named here too; `make test-train` "
-             f"runs {FIT_TESTS.name}, and the results are not of it.", ""]
+             "The programs of the articles, and what penstock does. `make scenarios` runs the "
+             "tests and writes this page;", "`make scenarios-off` switches off the feature "
+             "behind each row and expects its test to fail. Programs with", "fit are listed too; "
+             f"`make test-train` runs {FIT_TESTS.name}; its results are not included.", ""]
     tested = [row for row in ROWS if row in files]
     fits = set(FIT_TEST.findall(FIT_TESTS.read_text(encoding="utf-8")))
     lines += [f"{len(tested)} of {len(ROWS)} rows have a test in C++, {len(python)} in Python. For "
-              f"{len(promises)} rows the tests were also run with", "the promise behind them "
+              f"{len(promises)} rows the tests were also run with", "the feature behind them "
               f"switched off, and failed as they should; for {len(mutants())} others `make "
-              "mutants` breaks the line of", "the source that keeps the promise."]
+              "mutants` breaks the line of", "the source that implements it."]
     for letter, title in PARTS.items():
         lines += ["", f"## {title}", "",
                   "| row | here | test | language | result | fails without | missing |",

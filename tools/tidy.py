@@ -62,6 +62,12 @@ ROOMS = re.compile(r"^\s*set\(PENSTOCK_ROOMS\s+([^)]*)\)", re.MULTILINE)
 PUBLIC_INCLUDE = re.compile(r"<((penstock|fmt)/[\w./]+|[a-z_0-9]+)")
 BANNED_NAME = re.compile(r"(?:^|[/_.-])((?:util|helper|common|misc|manager)s?)(?=$|[/_.-])", re.I)
 TESTED_IN = re.compile(r"^\s*// tested in ([\w./-]*\w)", re.MULTILINE | re.IGNORECASE)
+TEST_FILE = re.compile(r"_test\.cc$|(?:^|/)tests/|^fuzz/|_for_tests\.h$")
+TYPE = re.compile(r"\b(?:class|struct|union|enum(?:\s+(?:class|struct))?)\s+"
+                  r"(?:PENSTOCK_\w+(?:\(\))?\s+)*(\w+)\s*(?:final\b\s*)?(?::(?!:)[^;{}]*)?$")
+# Rooms that are being rewritten: these go with them.
+TYPES_TWICE = {"Chain", "Groups", "Numbers"}
+TEST_HEADERS_NAMED_OTHERWISE = {"src/plan/number_streams.h"}
 LAMBDA = re.compile(r"(?:^|[=(,{&|?:]|return)\s*\[[^\[\]]*\]\s*(?:\(\))?[\w\s:<>&*-]*$")
 
 
@@ -187,6 +193,49 @@ def check_tests(tree: Tree) -> Iterator[Finding]:
             yield source.at(named.start(1), f"tested in {named[1]}, which is no test")
 
 
+def check_test_headers(tree: Tree) -> Iterator[Finding]:
+    """A header of src/ that only tests include says so in its name, and stays with tests."""
+    users: dict[str, list[tuple[Source, int]]] = {}
+    for source in tree.cpp:
+        for match in INCLUDE.finditer(source.code):
+            users.setdefault(f"src/{match[2]}", []).append((source, match.start(1)))
+    for header in (source.path for source in tree.cpp if source.path in users):
+        others = [(user, at) for user, at in users[header] if not TEST_FILE.search(user.path)]
+        if header.endswith("_for_tests.h"):
+            for user, at in others:
+                yield user.at(at, f"{header} is for tests only")
+        elif not others and header not in TEST_HEADERS_NAMED_OTHERWISE:
+            yield Finding(header, 1, "only tests include it: its name must end in _for_tests.h")
+
+
+def types_of(source: Source) -> Iterator[tuple[str, int]]:
+    """Names and places of the types that are defined in a namespace, not inside another type."""
+    code, last, outer = DIRECTIVE.sub(blank, source.code), 0, []
+    for match in re.finditer(r"[;{}]", code):
+        head = code[last : match.start()]
+        if match[0] == "{":
+            is_namespace = bool(re.search(r"\bnamespace\b[\w\s:]*$", head))
+            found = TYPE.search(fold(r"<[^<>]*>", "", head)) if all(outer) else None
+            if found and not re.search(rf"\b{found[1]}\s*<", head):  # not a specialization
+                yield found[1], match.start()
+            outer.append(is_namespace)
+        elif match[0] == "}" and outer:
+            outer.pop()
+        last = match.end()
+
+
+def check_types(tree: Tree) -> Iterator[Finding]:
+    """One meaning per word: no type name twice in namespace penstock."""
+    seen: dict[str, str] = {}
+    for source in tree.cpp:
+        if not source.path.startswith(("src/", "include/")) or TEST_FILE.search(source.path):
+            continue
+        for name, at in types_of(source):
+            if name in seen and name not in TYPES_TWICE:
+                yield source.at(at, f"type {name} is also declared in {seen[name]}")
+            seen[name] = source.path
+
+
 def check_guards(tree: Tree) -> Iterator[Finding]:
     for source in tree.cpp:
         if source.path.endswith(".h") and not re.search(r"^#pragma once$", source.code, re.M):
@@ -210,7 +259,7 @@ def check_bans(tree: Tree) -> Iterator[Finding]:
 
 
 RULES = (check_layers, check_public_headers, check_names, check_sizes, check_functions,
-         check_tests, check_guards, check_readmes, check_bans)
+         check_tests, check_test_headers, check_types, check_guards, check_readmes, check_bans)
 
 ONCE, LONG = "#pragma once\n", "{\n" + "  step();\n" * 70 + "}\n"
 HOUSE = {  # A tree without findings, full of exceptions and lookalikes.
@@ -225,6 +274,8 @@ HOUSE = {  # A tree without findings, full of exceptions and lookalikes.
     "int a = 1'000; char q = '\"'; auto s = \"std::cout\"; auto r = R\"({ \" printf()\";\n"
     "int snprintf(char*);  /* using namespace */\nnamespace a::b " + LONG.replace("()", "_")
     + "template <class T = int(int)> struct C : B<int(int)> " + LONG.replace("()", "_")
+    + "namespace penstock { struct One { struct In {}; }; template <> struct Two<int> {}; }\n"
+    + "namespace penstock { class One::In {}; struct Two { struct In {}; }; enum class E; }\n"
     + "const Row kRows[] = " + LONG + "Rows k(Base(), Row" + LONG + ");",
     "cli/a.cc": "int main() { std::cout << 1; sleep(1); }",
 }
@@ -240,6 +291,14 @@ CASES: list[tuple[str, str | None, dict[str, str]]] = [
     ("include/penstock/a.h:2: \"base/a.h: public", ONCE + '#include "base/a.h"', {}),
     ("include/penstock/a.h:2: <zlib.h: public", ONCE + "#include <zlib.h>", {}),
     ("include/penstock/z.h:1: more than 16", ONCE, {f"include/{i}.h": ONCE for i in range(15)}),
+    ("src/base/z.h:1: only tests include it", ONCE, {"tests/z.cc": '#include "base/z.h"'}),
+    ("cli/z.cc:1: src/base/z_for_tests.h is for tests only", '#include "base/z_for_tests.h"',
+     {"src/base/z_for_tests.h": ONCE}),
+    *(("src/run/z.h:2: type Row is also declared in include/penstock/z.h",
+       ONCE + f"namespace penstock {{ {type} {{}}; }}",
+       {"include/penstock/z.h": ONCE + "namespace penstock { struct Row { int Row; }; }"})
+      for type in ("class Row", "enum class Row : int", "struct Row final : public Base<int>",
+                   "namespace { template <typename T> struct Row")),
     ("src/base/a.h:1: no #pragma once", "// #pragma once", {}),
     ("src/base/pool_managers.h:1: the name 'managers'", ONCE, {}),
     ("docs/Util/a.md:1: the name 'Util'", "", {}),

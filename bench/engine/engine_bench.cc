@@ -39,7 +39,7 @@ Measured steps(unsigned threads) {
   return result;
 }
 
-/// The same numbers as parts of a whole that is shuffled: neighbours come from different parts.
+/// The same numbers as parts of a whole that is shuffled: neighbors come from different parts.
 Measured tiny_repeated(unsigned threads) {
   return measure(ps::Dataset::range(250'000)
                      .map([](std::int64_t x) { return x * 2 + 1; })

@@ -32,7 +32,7 @@ TOLERANCES = {
 
 
 def bilinear(image: np.ndarray, size: int) -> np.ndarray:
-    """Two neighbours in each direction, whatever the scale: no antialiasing."""
+    """Two neighbors in each direction, whatever the scale: no antialiasing."""
     for axis in (0, 1):
         length = image.shape[axis]
         at = np.clip((np.arange(size) + 0.5) * length / size - 0.5, 0, length - 1)

@@ -1,5 +1,5 @@
 """DDP on uneven data: 103 samples in global batches of 16 give every process its share, the last
-step has 7 samples, and the weights are those that one process would have learnt.
+step has 7 samples, and the weights are those that one process would have learned.
 
     torchrun --standalone --nproc_per_node 3 examples/python/ddp_uneven.py
     python examples/python/ddp_uneven.py          # one process, the same weights

@@ -1,6 +1,7 @@
 #pragma once
-// A batch as the consumer gets it: one share of one global step. A handle; copies share the slab,
-// which goes back to its ring when the last one is gone. Any thread may read.
+// A batch as the consumer receives it: one share of one global step. A Batch is a handle: copies
+// share the slab, which returns to its ring when the last copy is destroyed. Thread-safe for
+// reading; the views and tensors of a batch are valid as long as a copy of it, or of the tensor.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,22 +16,22 @@ namespace penstock {
 
 class BatchData;
 
-/// Where batches live. A slab is one aligned piece of memory that holds one batch; it comes from an
-/// Allocator (heap now; shared by descriptor and pinned later) and goes back to it. Thread-safe.
+/// Allocates slabs. A slab is one aligned piece of memory that holds one batch. Implementations
+/// must be thread-safe.
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  /// `bytes` of memory, aligned to 64; throws ResourceError.
+  /// Returns `bytes` of memory, aligned to 64 bytes. Throws ResourceError if there is none.
   virtual std::byte* allocate(std::size_t bytes) = 0;
   virtual void release(std::byte* data, std::size_t bytes) noexcept = 0;
 
   static std::shared_ptr<Allocator> heap();
 };
 
-/// Says whether a slab may be reused yet: a copy to a device that still reads it answers false.
+/// Returns whether a slab may be reused: false while a copy to a device still reads it.
 using Fence = std::function<bool()>;
 
-/// A field whose rows differ in size: row i is values[offsets[i] .. offsets[i + 1]).
+/// A field whose rows differ in size: row i is the bytes values[offsets[i] .. offsets[i + 1]).
 struct Ragged {
   std::span<const std::uint64_t> offsets;
   std::span<const std::byte> values;
@@ -41,43 +42,46 @@ class Batch {
   Batch() = default;
   explicit Batch(std::shared_ptr<const BatchData> data) : data_(std::move(data)) {}
 
-  /// Rows of this share; 0 when fewer samples than shares are left. Padded shares have the same
-  /// number in every step.
+  /// Rows of this share, including padding; 0 if the step has fewer samples than shares. Padded
+  /// shares have the same number of rows in every step.
   [[nodiscard]] std::size_t rows() const;
   /// The spec of one row.
   [[nodiscard]] const ElementSpec& spec() const;
-  /// Where in the run: numbers of the epoch, of the global step, and of the share.
+  /// The epoch, the global step in it and the share, each from 0.
   [[nodiscard]] std::uint64_t epoch() const;
   [[nodiscard]] std::uint64_t step() const;
   [[nodiscard]] std::uint32_t share() const;
 
-  /// The field at `path` with the rows as first dimension. Dense fields only.
+  /// The field at `path`, with the rows as first dimension, as a view of the batch's memory. Throws
+  /// ConfigError if there is no such field or its rows differ in size.
   [[nodiscard]] Tensor operator[](std::string_view path) const;
   template <typename T>
   [[nodiscard]] std::span<const T> values(std::string_view path = "") const {
     return (*this)[path].template values<T>();
   }
+  /// A field whose rows differ in size, as a view. Throws ConfigError if there is no such field.
   [[nodiscard]] Ragged ragged(std::string_view path) const;
   /// One row as a sample.
   [[nodiscard]] Sample row(std::size_t index) const;
 
-  /// Numbers of the samples in the dataset before shuffle, repeat and batch; UINT64_MAX where the
-  /// row is padding.
+  /// For each row, the number of its sample in the dataset before shuffle, repeat and batch;
+  /// UINT64_MAX for padding.
   [[nodiscard]] std::span<const std::uint64_t> sample_id() const;
-  /// 1 where the row is a sample, 0 where it is padding.
+  /// For each row, 1 for a sample and 0 for padding.
   [[nodiscard]] std::span<const std::uint8_t> valid() const;
-  /// 1, and in padded shares what makes `loss_scale` 1; 0 where the row is padding.
+  /// The weight of each row: 1, and in padded shares the factor that makes `loss_scale` 1; 0 for
+  /// padding.
   [[nodiscard]] std::span<const float> weight() const;
-  /// The mean over rows of weight * loss, times this, averaged over shares, is the mean over the
-  /// global step.
+  /// Factor for this share: mean over rows of (weight * loss), times `loss_scale`, averaged over
+  /// the shares, is the mean over the samples of the global step.
   [[nodiscard]] double loss_scale() const;
   /// Samples in this share, and in the whole step.
   [[nodiscard]] std::uint64_t valid_count() const;
   [[nodiscard]] std::uint64_t global_valid() const;
 
-  /// Bytes that this batch holds.
+  /// Bytes of memory that this batch occupies.
   [[nodiscard]] std::size_t bytes() const;
-  /// The slab is not reused before `fence` answers true, even when all handles are gone.
+  /// Keeps the slab from being reused until `fence` returns true, even after all handles are gone.
   void set_fence(Fence fence) const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// A block: a contiguous piece of one batch, column by column. Ops read one block and write another;
-// the last op of a chain writes straight into the batch.
+// A block: some consecutive rows of one batch, column by column. Ops read one block and write
+// another; the last op of a chain writes directly into the batch.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace penstock {
 
 /// One field of a block. Dense: row i is the `row_bytes` at `data + i * row_bytes`. Otherwise
-/// (values of varying size, or a spec that only running shows) `tensors[i]` is row i.
+/// (values of varying size, or a spec that is unknown before running) `tensors[i]` is row i.
 struct Column {
   std::byte* data = nullptr;
   std::size_t row_bytes = 0;
@@ -23,14 +23,14 @@ struct Column {
 
 class RowFailures;
 
-/// What became of a row, in Identity::failed.
+/// The state of a row, in Identity::failed.
 inline constexpr std::uint8_t kRowGood = 0;
-inline constexpr std::uint8_t kRowFailed = 1;  // it could not be made
+inline constexpr std::uint8_t kRowFailed = 1;  // it could not be computed
 inline constexpr std::uint8_t kRowMasked = 2;  // a filter masked it
 
-/// Who the rows of a block are, and which of them are not wanted. `occurrence` (how often the
-/// sample came before in this pass) is null where nothing asks for it; `failures` is null where the
-/// first failure ends the block.
+/// Which samples the rows of a block are, and which rows have failed. `occurrence` (how often the
+/// sample came before in this pass) is null if nothing needs it; `failures` is null if the first
+/// failure ends the block.
 struct Identity {
   std::uint64_t* sample_id = nullptr;
   std::uint64_t* occurrence = nullptr;
@@ -38,8 +38,8 @@ struct Identity {
   RowFailures* failures = nullptr;
 };
 
-/// Rows that somebody else owns; cheap to copy and to cut. While the spec is unknown the rows are
-/// whole samples and there are no columns.
+/// A view of rows; cheap to copy and to slice. While the spec is unknown the rows are whole samples
+/// and there are no columns.
 struct BlockView {
   std::size_t rows = 0;
   const ElementSpec* spec = nullptr;
@@ -48,7 +48,7 @@ struct BlockView {
   Identity identity;
 };
 
-/// What a block function of the user gets: typed columns by path.
+/// The argument of a user's block function: typed columns by path. Valid during the call.
 class Block {
  public:
   explicit Block(const BlockView& view) : view_(view) {}
@@ -57,7 +57,7 @@ class Block {
   [[nodiscard]] std::span<const std::uint64_t> sample_id() const {
     return {view_.identity.sample_id, view_.rows};
   }
-  /// All values of a dense field, row after row; throws ConfigError for another dtype or path.
+  /// All values of a dense field, row after row. Throws ConfigError for a wrong dtype or path.
   template <typename T>
   [[nodiscard]] std::span<T> column(std::string_view path = "") const {
     const Column& found = find(path, kDtypeOf<T>);

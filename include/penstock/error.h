@@ -1,6 +1,6 @@
 #pragma once
-// The errors penstock throws. Every one says what happened, where, why and, where there is one,
-// the remedy. Catch `Error` for all of them.
+// The errors that penstock throws. Each says what happened, where, why and, if there is one, the
+// remedy. Catch `Error` for all of them.
 
 #include <cstdint>
 #include <exception>
@@ -10,14 +10,14 @@
 
 namespace penstock {
 
-/// Names one sample of a dataset: the source it comes from and its number there.
+/// Identifies one sample of a dataset: its source and its number there.
 struct SampleKey {
   std::uint32_t source = 0;
   std::uint64_t number = 0;
   bool operator==(const SampleKey&) const = default;
 };
 
-/// Where something happened; only what is known is set.
+/// Where something happened. Only the known fields are set.
 struct Where {
   std::string dataset = {};
   std::string op = {};
@@ -28,7 +28,7 @@ struct Where {
   std::optional<std::uint64_t> step = {};
   std::optional<std::uint64_t> position = {};
 
-  /// "sample 12 of source 0, op map#1, epoch 0, step 3", or "" when nothing is set.
+  /// "sample 12 of source 0, op map#1, epoch 0, step 3", or "" if nothing is set.
   [[nodiscard]] std::string text() const;
 };
 
@@ -45,20 +45,19 @@ class Error : public std::runtime_error {
   std::string remedy_;
 };
 
-/// A wrong set-up, found before anything runs.
+/// A mistake in the set-up, found before anything runs.
 class ConfigError : public Error {
  public:
   using Error::Error;
 };
 
-/// A state that cannot be restored: another dataset, truncated, garbled or of a newer format.
+/// A state that cannot be restored: of another dataset, truncated, garbled or of a newer format.
 class StateError : public Error {
  public:
   using Error::Error;
 };
 
-/// A sample that could not be made. `cause()` is the user function's own exception, if there was
-/// one.
+/// A sample that failed. `cause()` is the exception of the user's function, if there was one.
 class SampleError : public Error {
  public:
   explicit SampleError(const std::string& message, Where where = {}, std::string remedy = {},
@@ -81,13 +80,13 @@ class IoError : public Error {
   using Error::Error;
 };
 
-/// The loader was stopped while this call waited.
+/// The loader was stopped, or the replica cancelled, while this call waited.
 class CancelledError : public Error {
  public:
   using Error::Error;
 };
 
-/// A broken promise of penstock's own. Please report it.
+/// A bug in penstock. Please report it.
 class InternalError : public Error {
  public:
   using Error::Error;

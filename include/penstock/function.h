@@ -1,11 +1,11 @@
 #pragma once
-// User functions in the forms that `map` and `from_index` take, behind one type each:
+// User functions in the forms that `map` and `from_index` accept, each behind one type:
 //   [](std::int64_t x) { return x * 2 + 1; }          typed: a loop over columns, compiled here
 //   [](const Sample& s) { return Sample(...); }        one sample to one sample
 //   [](const Block& in, Block& out) { ... }            a block at a time
-// Predicates are the first two, returning bool. Generators are at the end of this file.
-// Each of the first two may take an `Rng&` as its last parameter: the generator keyed for its
-// sample. Functions are called from several threads at once, so they must be callable as const.
+// Predicates have the first two forms and return bool. Generators are at the end of this file.
+// The first two forms may take an `Rng&` as their last parameter: a generator keyed by the sample.
+// Functions are called from several threads at the same time, so they must be callable as const.
 
 #include <array>
 #include <concepts>
@@ -25,7 +25,7 @@
 
 namespace penstock {
 
-/// Gives the generator of a row of the block at hand.
+/// Returns the generator for a row of the current block.
 using RowRng = std::function<Rng(std::size_t row)>;
 
 /// A typed function as a loop over columns.
@@ -36,7 +36,7 @@ struct ColumnFn {
     std::size_t rows = 0;
     std::size_t row_values = 1;
     const RowRng* rng = nullptr;
-    std::size_t failed_row = 0;  // set when the function threw
+    std::size_t failed_row = 0;  // set if the function threw
   };
   std::vector<Dtype> inputs;
   std::vector<Dtype> outputs;
@@ -47,7 +47,8 @@ struct ColumnFn {
   [[nodiscard]] std::string signature() const;
 };
 
-/// A function of whole samples. Tensors it is given are valid during the call; `kept()` keeps one.
+/// A function of whole samples. Its argument's tensors are valid during the call; `kept()` returns
+/// one that stays valid.
 struct SampleFn {
   bool random = false;
   std::function<Sample(const Sample&, Rng&)> run;
@@ -58,7 +59,7 @@ struct BlockFn {
   std::function<void(const Block& in, Block& out)> run;
 };
 
-/// A member of a struct whose values are samples: `static constexpr auto fields() { return
+/// A member of a struct that describes samples: `static constexpr auto fields() { return
 /// std::tuple(field("x", &Point::x), field("label", &Point::label)); }` makes Point a dict.
 template <typename C, typename M>
 struct Field {
@@ -70,7 +71,7 @@ constexpr Field<C, M> field(std::string_view name, M C::* member) {
   return {name, member};
 }
 
-/// Which time through its data a generator is started for.
+/// Which traversal of the data a generator is created for.
 struct GeneratorStart {
   std::uint64_t epoch = 0;
   std::uint64_t round = 0;  // of repeats, combined
@@ -79,13 +80,13 @@ struct GeneratorStart {
 /// One run of a generator. Used by one thread at a time.
 class GeneratorRun {
  public:
-  /// Where elements go: to `columns` when the generator's type tells their spec, else to `put`.
+  /// Where elements go: to `columns` if the generator's type determines their spec, else to `put`.
   struct Pull {
     std::span<std::byte* const> columns;
-    std::size_t rows = 0;  // wanted
+    std::size_t rows = 0;  // requested
     std::size_t made = 0;  // so far
     bool ended = false;
-    std::function<bool(std::size_t row)> wanted;  // false when no more are: the loader stops
+    std::function<bool(std::size_t row)> wanted;  // false once the loader stops
     std::function<void(std::size_t row, Sample sample)> put;
   };
   virtual ~GeneratorRun() = default;
@@ -94,16 +95,16 @@ class GeneratorRun {
   virtual void restore(const std::string& cursor) = 0;
 };
 
-/// What makes runs of a generator.
+/// Creates the runs of a generator.
 struct GeneratorFn {
-  ElementSpec spec;         // unknown when it yields Samples
+  ElementSpec spec;         // unknown if it yields Samples
   bool has_cursor = false;  // its runs save and restore
   std::function<std::unique_ptr<GeneratorRun>(GeneratorStart)> open;
 };
 
 /// A function of the index of a sample.
 struct IndexFn {
-  ElementSpec spec;  // unknown when it returns a Sample
+  ElementSpec spec;  // unknown if it returns a Sample
   std::function<Sample(std::uint64_t)> run;
 };
 
@@ -145,7 +146,7 @@ struct Values<std::tuple<T...>> {
 template <typename A, typename B>
 struct Values<std::pair<A, B>> : Values<std::tuple<A, B>> {};
 
-/// Calls `fn` for all values of all rows; notes the row where it throws.
+/// Calls `fn` for all values of all rows; records the row for which it throws.
 template <typename Args, typename Result, bool Random, typename F, std::size_t... I>
 void column_loop(const F& fn, ColumnFn::Call& call, std::index_sequence<I...>) {
   const std::tuple<const std::tuple_element_t<I, Args>*...> in{
@@ -250,7 +251,7 @@ SampleFn make_sample_predicate(F fn) {
   return erased;
 }
 
-/// How a generator's element lies in columns.
+/// How the element of a generator is stored in columns.
 template <typename T>
 struct Element {
   static constexpr bool kSample = std::is_convertible_v<T, Sample>;
@@ -279,7 +280,7 @@ struct Element<T> {
     return ElementSpec::dict(std::move(list));
   }
   static void store(std::span<std::byte* const> columns, std::size_t row, const T& value) {
-    // The columns of a dict lie in the order of its sorted keys.
+    // The columns of a dict are in the order of its sorted keys.
     static const std::vector<std::size_t> order = columns_of_fields();
     std::size_t i = 0;
     std::apply(

@@ -1,6 +1,7 @@
 #pragma once
-// A loader runs a dataset: batches come ready, in order, each sample once, and it can stop and go
-// on anywhere. Several loaders of a process share one pool of threads.
+// A loader runs a dataset: it prepares batches in the background and returns them in order, each
+// sample once per pass. It can stop and resume anywhere. All loaders of a process share one pool of
+// threads.
 
 #include <chrono>
 #include <cstdint>
@@ -20,11 +21,11 @@ namespace penstock {
 class Clock;
 class Io;
 
-/// What happens when a sample cannot be made.
+/// What to do with a sample that fails.
 enum class OnError : std::uint8_t {
-  raise,  // the first sample that cannot be made ends the run, with its name
-  skip,   // it is left out (a padded batch keeps its row, as an empty one) and written to the
-          // ledger; IO errors that may pass are still raised
+  raise,  // `next` throws a SampleError that names the sample
+  skip,   // the sample is left out (a padded batch keeps its row, marked as padding) and added to
+          // the ledger; transient I/O errors still throw, after retries
 };
 
 struct LedgerEntry {
@@ -33,25 +34,27 @@ struct LedgerEntry {
   SampleKey sample;
   std::string op;
   std::string reason;
-  std::string file = {};  // the sample is in, if it is in one
+  std::string file = {};  // that holds the sample, if any
 };
 
-/// The samples a loader left out: what, where and why. Thread-safe.
+/// The samples that a loader skipped: which, where and why. Thread-safe.
 class Ledger {
  public:
-  /// With a `file` every entry is appended to it as one line of JSON; what cannot be written is
-  /// reported once and tried again later. More than `limit` entries in an epoch end the run.
+  /// With a `file`, each entry is appended to it as one line of JSON. If that fails, it is reported
+  /// once and retried with the next entries. More than `limit` entries in an epoch end the run.
   Ledger(std::string file, std::uint64_t limit);
   ~Ledger();
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  /// Throws SampleError naming the first ten of the epoch, and the file, beyond the limit.
+  /// Throws SampleError, naming the first ten entries of the epoch and the file, once the epoch has
+  /// more than `limit` entries.
   void add(const std::vector<LedgerEntry>& entries);
-  /// The latest 1,000 entries.
+  /// The latest 1,000 entries, oldest first.
   [[nodiscard]] std::vector<LedgerEntry> entries() const;
+  /// Number of entries in all epochs.
   [[nodiscard]] std::uint64_t count() const;
-  /// A table for people.
+  /// The count and the latest entries as readable text.
   [[nodiscard]] std::string text() const;
 
  private:
@@ -61,73 +64,104 @@ class Ledger {
   std::unique_ptr<Entries> entries_;
 };
 
-/// What becomes of a share that has no sample in some step.
+/// What to do with a share that has no sample in some step.
 enum class Empty : std::uint8_t {
-  refuse,   // a plan with one is a ConfigError, for loops that cannot leave out a step; where all
-            // rows of a share are skipped, one stays, as an empty one
-  deliver,  // it comes as a batch of 0 rows
+  refuse,   // the constructor throws ConfigError, for loops that cannot skip a step; if all rows of
+            // a share fail and are skipped, one row stays, with weight 0
+  deliver,  // deliver a batch of 0 rows
 };
 
 struct LoaderOptions {
-  /// Which part of each step is served here. By default this process's, one share for each process
-  /// that its launcher started: torchrun, TF_CONFIG, srun, Open MPI or a Kubernetes Job.
+  /// Which share of each step to load. Default: one share per process of the launcher (torchrun,
+  /// TF_CONFIG, srun, Open MPI or a Kubernetes Job), and this process's rank among them.
   std::optional<Shares> shares = {};
-  /// Who said so, where the program took `shares` from a launcher or a process group.
+  /// Where `shares` came from, if the program took it from a launcher or a process group; shown in
+  /// the plan.
   std::string shares_from = {};
-  std::optional<Tail> tail = {};    // where batch() named none
-  std::optional<Empty> empty = {};  // default: refuse where a launcher set the shares, else deliver
-  std::optional<unsigned> threads = {};               // at most so many of the pool's; 0 = inline
-  std::optional<std::uint64_t> lookahead_bytes = {};  // for batches that wait
+  std::optional<Tail> tail = {};    // for batch() nodes that do not set one
+  std::optional<Empty> empty = {};  // default: refuse if a launcher set the shares, else deliver
+  std::optional<unsigned> threads = {};  // at most this many of the pool's; 0: the calling thread
+  std::optional<std::uint64_t> lookahead_bytes = {};  // limit for batches prepared in advance
   OnError on_error = OnError::raise;
-  std::string ledger_file = {};                  // where skipped samples are written, if anywhere
-  std::optional<std::uint64_t> skip_limit = {};  // an epoch; default: 10, or 1 in 1,000 if more
-  /// A wait this long is reported with who holds it up; or is an error, if `stall_is_error`.
+  std::string ledger_file = {};                  // file for skipped samples; none if empty
+  std::optional<std::uint64_t> skip_limit = {};  // per epoch; default: 10, or 1 in 1,000 if more
+  /// A wait this long is reported with the op and the sample that cause it. With `stall_is_error`,
+  /// `next` throws ResourceError instead.
   std::chrono::milliseconds stall_after = std::chrono::seconds(30);
   bool stall_is_error = false;
-  /// Called about every 50 ms by a thread that waits in `next`. What it throws ends the wait and
-  /// leaves the loader as it is: the step can be asked for again.
+  /// Called about every 50 ms by a thread that waits in `next`. An exception from it ends the wait
+  /// and is rethrown by `next`; the step is not lost: call `next` again.
   std::function<void()> while_waiting = {};
   std::shared_ptr<Allocator> allocator = {};  // for slabs; the heap by default
   Clock* clock = nullptr;                     // for tests
-  Io* io = nullptr;                           // for tests; outlives every read that hangs in it
+  Io* io = nullptr;                           // for tests; must outlive every read that hangs
 };
 
-/// One walk through the epochs, with a cursor of its own. Call from one thread; `stop`, `epoch`,
-/// `ledger`, `decisions` and `trace_run` from any.
+/// One traversal of the epochs, with its own position.
+///
+/// Not thread-safe: use an iterator from one thread at a time. Only `stop`, `epoch`, `ledger`,
+/// `decisions` and `trace_run` may be called from any thread, also while another is in `next`.
+/// Several iterators, of one loader or of several, may run at the same time in different threads.
+///
+/// The first `next` of an epoch starts the work on the pool's threads. The destructor stops it like
+/// `stop` and reports errors instead of throwing them.
 class Iterator {
  public:
   Iterator(Iterator&&) noexcept;
   Iterator& operator=(Iterator&&) noexcept;
   ~Iterator();
 
-  /// The next batch, or nothing at the end of an epoch; the call after that begins the next one.
-  /// Throws SampleError naming the sample; the step can then be asked for again.
+  /// Returns the next batch, or nullopt at the end of an epoch; the call after that starts the next
+  /// epoch. Blocks until the batch is ready. Without threads (`threads = 0`) it computes the batch
+  /// in the calling thread.
+  ///
+  /// Throws SampleError if a sample of the step failed, CancelledError if `stop` was called
+  /// meanwhile, ResourceError if memory or threads ran out or a stall is an error, and whatever
+  /// `while_waiting` throws. After an exception the position has not moved: the next call computes
+  /// the same step again. Throws ConfigError if the loader serves several shares: use `next_step`.
   std::optional<Batch> next();
-  /// All local shares of the next step.
+  /// Like `next`, but returns all shares of the step that this loader serves, in share order.
   std::optional<std::vector<Batch>> next_step();
-  /// What `next` would return if that lies ready; nothing if it must be waited for, if it failed,
-  /// or at the end. Never waits and never calls a user's function.
+  /// Returns what `next` would return if that is ready. Returns nullopt if `next` would block or
+  /// throw, at the end of an epoch, under OnError::skip, and if the loader serves several shares.
+  /// Never blocks and never calls a user's function.
   std::optional<Batch> next_if_ready();
-  /// True when the epoch has no further step: known without computing one.
+  /// Returns true if the epoch has no further step. Does not compute one, but for a stream it
+  /// blocks until the next step, or the end, is known, and throws like `next`.
   [[nodiscard]] bool at_end() const;
 
+  /// The current epoch, from 0. Thread-safe.
   [[nodiscard]] std::uint64_t epoch() const;
-  /// Goes to the start of an epoch. Right after `restore`, the epoch of that state keeps the
-  /// position in it: training loops call this at the top of every epoch.
+  /// Moves to the start of `epoch` and cancels work in flight. Right after `restore`, passing the
+  /// epoch of that state keeps the position in it, because training loops call `set_epoch` at the
+  /// top of every epoch.
   void set_epoch(std::uint64_t epoch);
+  /// The position after the last batch that `next` returned; batches prepared in advance do not
+  /// count. After the last batch of an epoch it is the start of the next one. Does not block for
+  /// indexed data; for a stream it may wait up to a second to find out whether the epoch has ended.
+  /// Throws StateError if a generator's `save` returns more than a state holds (64 KB).
   [[nodiscard]] State state() const;
-  /// Throws StateError when the state is of another dataset.
+  /// Moves to the position of `state` and cancels work in flight. Throws StateError
+  /// if the state is of another dataset or does not fit this one. If only functions or ops differ,
+  /// that is reported.
   void restore(const State& state);
-  /// Computes step `step` of the current epoch again, alone.
+  /// Computes step `step` of the current epoch again, in the calling thread, and returns the shares
+  /// that this loader serves. The position does not move. A stream is read again from where this
+  /// epoch was entered. Throws SampleError, and ConfigError for a step that the epoch does not have
+  /// or that was before the restored state.
   [[nodiscard]] std::vector<Batch> replay(std::uint64_t step) const;
-  /// Ends a wait in `next` with CancelledError and lets the threads go. `next` starts them again.
+  /// Cancels work in flight: a `next` that waits throws CancelledError. Blocks up to half a second
+  /// for threads inside a user's function; those that do not return are abandoned and reported. The
+  /// position does not move, and `next` starts the work again. A no-op if nothing runs. May be
+  /// called from any thread. Throws ConfigError if a Sequence with `pure` returned different
+  /// batches for one index.
   void stop();
-  /// What was left out under OnError::skip.
+  /// The samples skipped under OnError::skip. Thread-safe; valid as long as the iterator.
   [[nodiscard]] const Ledger& ledger() const;
-  /// How far ahead this epoch works, how much a thread takes at a time, and why: a line for each
-  /// change.
+  /// How many steps this epoch prepares in advance, how many rows a task computes, and why: one
+  /// line per change; empty when nothing runs. Thread-safe.
   [[nodiscard]] std::vector<std::string> decisions() const;
-  /// Number of this epoch's events in the trace.
+  /// The number under which this epoch's events are recorded in the trace. Thread-safe.
   [[nodiscard]] std::uint32_t trace_run() const;
 
  private:
@@ -137,40 +171,47 @@ class Iterator {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Runs a dataset. A loader has one iterator of its own, which `next`, `state` and the others below
+/// use, and can create more. Same threading rules as Iterator: use it from one thread at a time;
+/// `stop`, `epoch`, `ledger`, `decisions` and `trace_run` may be called from any.
 class Loader {
  public:
-  /// Throws ConfigError where the plan would not work, or the launcher's variables are wrong.
+  /// Plans the dataset. Starts no threads and reads no data, unless the dataset has a select():
+  /// then it runs the predicates on the pool and blocks until they are done (see
+  /// Dataset::resolve). Throws ConfigError if the dataset has no batches, if the plan cannot work
+  /// for these shares, or if the launcher's variables are inconsistent. Prints the plan's warnings.
   explicit Loader(const Dataset& dataset, const LoaderOptions& options = {});
-  /// Runs `plan`, which has the shares and the tail: leave them out of `options`.
+  /// Runs `plan`, which has the shares and the tail: throws ConfigError if `options` sets them too.
   explicit Loader(const Plan& plan, const LoaderOptions& options = {});
   Loader(Loader&&) noexcept;
   Loader& operator=(Loader&&) noexcept;
   ~Loader();
 
+  /// The plan that this loader runs. `restore` may replace it, if the state has a drawn seed.
   [[nodiscard]] const Plan& plan() const;
-  /// Steps of an epoch; throws ConfigError when endless.
+  /// Number of steps in an epoch. Throws ConfigError if the data is endless or a stream.
   [[nodiscard]] std::uint64_t size() const;
-  /// Another iterator, at the start of epoch 0, with its own cursor and state.
+  /// Returns another iterator, at the start of epoch 0, with its own position and ledger. It shares
+  /// the plan and the options; it may outlive the loader.
   [[nodiscard]] Iterator iterate() const;
 
-  // The loader's own iterator
+  // The loader's own iterator: each function does what the function of Iterator does.
   std::optional<Batch> next();
   std::optional<std::vector<Batch>> next_step();
   [[nodiscard]] bool at_end() const;
   [[nodiscard]] std::uint64_t epoch() const;
-  /// As `Iterator::set_epoch`.
   void set_epoch(std::uint64_t epoch);
   [[nodiscard]] State state() const;
   void restore(const State& state);
-  /// Step `step` of the current epoch again; its one batch here.
+  /// Like `Iterator::replay`, for a loader of one share. Throws ConfigError if it serves several.
   [[nodiscard]] Batch step(std::uint64_t step) const;
   void stop();
   [[nodiscard]] const Ledger& ledger() const { return own_->ledger(); }
   [[nodiscard]] std::vector<std::string> decisions() const { return own_->decisions(); }
   [[nodiscard]] std::uint32_t trace_run() const;
 
-  /// `for (const Batch& batch : loader)`: what is left of the epoch. A loop that was left early
-  /// ends its epoch.
+  /// `for (const Batch& batch : loader)` yields the rest of the epoch. Leaving the loop early ends
+  /// the epoch: the next loop starts the next one. Blocks and throws like `next`.
   class EpochIterator;
   struct EpochEnd {};
   EpochIterator begin();

@@ -1,6 +1,7 @@
 #pragma once
-// What a loader will do, decided before anything runs: steps, cuts, tail, memory. A plan is a
-// value; making one reads no data and starts no thread.
+// What a loader will do, decided before anything runs: steps, cuts, tail, memory. A plan is an
+// immutable value, safe to use from any thread; constructing one reads no data and starts no
+// threads.
 
 #include <cstdint>
 #include <memory>
@@ -15,41 +16,41 @@ namespace penstock {
 
 struct PlanData;
 
-/// Which shares of each step are served here: `count` of `total`, from `first` on.
+/// Which shares of each step are loaded here: `count` of `total`, from number `first` on.
 struct Shares {
   std::uint32_t total = 1;
   std::uint32_t first = 0;
   std::uint32_t count = 1;
 };
 
-/// Epochs that are counted in steps. Below a pass the next epoch goes on where this one ended;
-/// above a pass the dataset needs repeat().
+/// Epochs of a fixed number of steps. If that is less than a pass, the next epoch continues where
+/// this one ended; if it is more, the dataset needs repeat().
 struct EpochSteps {
   std::uint64_t steps = 1;
   bool restart = false;      // each epoch starts a new pass
-  bool short_epoch = false;  // data that ends before them ends the epoch
+  bool short_epoch = false;  // the end of the data ends the epoch early
 };
 
 struct PlanOptions {
   Shares shares = {};
-  std::optional<Tail> tail = {};                 // where batch() named none
-  std::optional<std::uint64_t> drawn_seed = {};  // for Seed::random(); drawn when not given
+  std::optional<Tail> tail = {};                 // for batch() nodes that do not set one
+  std::optional<std::uint64_t> drawn_seed = {};  // for Seed::random(); drawn if not set
   std::optional<EpochSteps> epochs = {};         // none: an epoch is one pass
   std::string world = {};                        // where `shares` comes from, for `explain`
 };
 
-/// What the tails cost each time through.
+/// What the tails cost in each pass.
 struct TailCost {
   std::uint64_t dropped = 0;   // samples left out
-  std::uint64_t repeated = 0;  // samples that come once more
+  std::uint64_t repeated = 0;  // samples that come twice
   std::uint64_t rows = 0;      // of padded steps
-  std::uint64_t padded = 0;    // of these: empty ones
+  std::uint64_t padded = 0;    // how many of these are padding
   bool pads = false;
 };
 
-/// What a walk through a pass found.
+/// The result of `Plan::check`.
 struct PassCheck {
-  /// The first thing that is not as it should be.
+  /// The first violation.
   struct Wrong {
     std::optional<SampleKey> sample = {};
     std::uint64_t step = 0;
@@ -59,43 +60,48 @@ struct PassCheck {
   static constexpr std::size_t kNamedMax = 16;
 
   std::uint64_t steps = 0;
-  std::uint64_t samples = 0;   // in all shares, those that a wrap repeats included
-  std::uint64_t repeated = 0;  // of these, by a wrap
+  std::uint64_t samples = 0;   // in all shares, including those that a wrap repeats
+  std::uint64_t repeated = 0;  // how many of these a wrap repeats
   std::uint64_t dropped = 0;
-  std::vector<SampleKey> dropped_first = {};  // by name, in the order of their numbers
-  std::optional<Wrong> wrong = {};
+  std::vector<SampleKey> dropped_first = {};  // the first kNamedMax, by number
+  std::optional<Wrong> wrong = {};            // none: the pass is as it should be
 };
 
 class Plan {
  public:
+  /// Throws ConfigError if the dataset has no batches, has a select() that was not resolved, or
+  /// cannot work with these options.
   explicit Plan(const Dataset& dataset, const PlanOptions& options = {});
 
   [[nodiscard]] const Dataset& dataset() const;
   [[nodiscard]] const Shares& shares() const;
-  /// Steps of a pass.
+  /// Number of steps of a pass.
   [[nodiscard]] Cardinality steps() const;
-  /// Samples that the steps of a pass deliver, those that a wrap repeats included; nothing where
-  /// only a long walk would tell.
+  /// Number of samples that a pass delivers, including those that a wrap repeats; nullopt if only
+  /// walking through all steps would tell.
   [[nodiscard]] std::optional<Cardinality> samples() const;
   /// The largest global batch.
   [[nodiscard]] std::uint64_t batch_samples() const;
-  /// Samples of each of the `total` shares of a step (of a stream, of a full one); padded shares
-  /// have empty rows besides.
+  /// Number of samples in each of the `total` shares of `step`, without padding. For a stream, that
+  /// of a full step.
   [[nodiscard]] std::vector<std::uint64_t> cut(std::uint64_t step) const;
-  /// Bytes of one batch here, or nothing where only running shows it.
+  /// Bytes of one batch of this process; nullopt if the element spec is not known before running.
   [[nodiscard]] std::optional<std::uint64_t> batch_bytes() const;
   [[nodiscard]] Digests digests() const;
   [[nodiscard]] TailCost tail_cost() const;
-  /// Walks through pass `pass` without data and finds the first sample that comes in no share, or
-  /// too often: exactly once, where no node repeats or leaves out samples. Takes a bit of memory a
-  /// sample. Throws ConfigError for streams and where there is no end.
+  /// Walks through pass `pass` without reading data and finds the first sample that is in no share,
+  /// or in too many: each must come exactly once, unless a node repeats or omits samples. Takes
+  /// time proportional to the number of samples, and one bit of memory per sample. Throws
+  /// ConfigError for streams and endless data.
   [[nodiscard]] PassCheck check(std::uint64_t pass = 0) const;
-  /// The plan in words, for people.
+  /// The plan as readable text.
   [[nodiscard]] std::string explain() const;
 
-  /// As JSON: nodes by word and arguments, user functions and arrays by their names.
+  /// The plan as JSON: nodes by verb and arguments, user functions and arrays by name.
   [[nodiscard]] std::string serialize() const;
-  /// The plan of `text`; functions and arrays are taken by name from the datasets in `having`.
+  /// Parses what `serialize` returned. Functions and arrays are looked up by name in the datasets
+  /// `having`. A select() in the plan is resolved, which runs its predicate and blocks. Throws
+  /// ConfigError if the text is garbled, a name is missing or the data differs.
   static Plan parse(const std::string& text, const std::vector<Dataset>& having = {});
 
   [[nodiscard]] const std::shared_ptr<const PlanData>& data() const { return data_; }
@@ -104,8 +110,8 @@ class Plan {
   std::shared_ptr<const PlanData> data_;
 };
 
-/// A contiguous piece of one global step: rows [first, first + count) of step `step` in `pass`. The
-/// empty rows of a padded step come last here.
+/// A contiguous part of one global step: rows [first, first + count) of step `step` in `pass`. The
+/// padding of a padded step comes last here.
 struct BlockId {
   std::uint64_t pass = 0;
   std::uint64_t step = 0;
@@ -113,7 +119,8 @@ struct BlockId {
   std::uint64_t count = 0;
 };
 
-/// Computes one block, alone, in the calling thread. Throws SampleError.
+/// Computes one block in the calling thread, without a loader. Thread-safe. Throws SampleError if a
+/// sample fails, ConfigError if the pass has no such block. A stream is read from its start.
 Batch run_block(const Plan& plan, const BlockId& block);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
 #pragma once
-// Random numbers that depend on a key and nothing else: same key, same numbers, on any thread, in
+// Random numbers that depend only on a key: the same key gives the same numbers, on any thread, in
 // any order, after any resume. Philox 4x32 with 10 rounds (Salmon et al., 2011).
 
 #include <array>
@@ -8,7 +8,8 @@
 
 namespace penstock {
 
-/// The generator a map function receives for its sample. A standard uniform random bit generator.
+/// The generator that a map function receives for its sample. A standard uniform random bit
+/// generator.
 class Rng {
  public:
   using result_type = std::uint64_t;

@@ -1,7 +1,7 @@
 #pragma once
 // One element of a dataset as a user function sees it: a tensor, or a dict or tuple of samples.
 // Structures nest; fields flatten to paths such as "image", "0" or "meta/id". The keys of a dict
-// are kept sorted, so that two dicts with equal keys have equal structures.
+// are sorted, so that two dicts with equal keys have equal structures.
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-/// The shape of a nest, without its tensors.
+/// The nesting of a sample, without its tensors.
 struct Structure {
   enum class Kind : std::uint8_t { leaf, dict, tuple };
   Kind kind = Kind::leaf;
@@ -40,7 +40,7 @@ class Sample {
   [[nodiscard]] const Structure& structure() const { return structure_; }
   [[nodiscard]] const std::vector<Tensor>& leaves() const& { return leaves_; }
   [[nodiscard]] std::vector<Tensor> leaves() && { return std::move(leaves_); }
-  /// The tensor at `path`; throws ConfigError naming the paths there are.
+  /// The tensor at `path`. Throws ConfigError that lists the existing paths.
   [[nodiscard]] const Tensor& operator[](std::string_view path) const&;
   [[nodiscard]] Tensor operator[](std::string_view path) && { return std::as_const(*this)[path]; }
   /// The only tensor of a sample without structure.

@@ -1,5 +1,5 @@
 #pragma once
-// What elements look like: the fields of a dataset, known before anything runs where possible.
+// Element specs: the fields of a dataset, known before anything runs if possible.
 
 #include <optional>
 #include <string>
@@ -18,7 +18,8 @@ struct FieldSpec {
   [[nodiscard]] std::string text() const;
 };
 
-/// The element spec of a dataset. `known` is false where only running a user function shows it.
+/// The element spec of a dataset. `known` is false if only running a user's
+/// function would show it.
 struct ElementSpec {
   bool known = true;
   Structure structure;
@@ -34,11 +35,12 @@ struct ElementSpec {
   static ElementSpec dict(std::vector<FieldSpec> fields);
   static ElementSpec tuple(const std::vector<ElementSpec>& parts);
 
-  /// Index of the field at `path`, or nothing.
+  /// Index of the field at `path`, or nullopt.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view path) const;
   /// "{id: i64[], x: f32[128]}", or "unknown".
   [[nodiscard]] std::string text() const;
-  /// Nothing when `sample` has this spec, else what differs: the field and both sides.
+  /// Returns nullopt if `sample` has this spec, else the first difference: the field and both
+  /// sides.
   [[nodiscard]] std::optional<std::string> difference(const Sample& sample) const;
 };
 

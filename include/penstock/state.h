@@ -1,7 +1,8 @@
 #pragma once
-// Where a loader is, as plain JSON: under 1 KB, or up to 64 KB for the cursors of a stream. It
-// counts what the consumer received, never what was prefetched; it is the same on every rank and
-// loads at any number of shares, threads or, where the dataset does not count steps, batch size.
+// The position of a loader, as plain JSON: under 1 KB, or up to 64 KB for the cursors of a stream.
+// It counts the batches that the consumer received, not those prepared in advance. It is the same
+// on every rank and loads with any number of shares and threads and, unless the dataset counts
+// steps, any batch size.
 
 #include <cstdint>
 #include <optional>
@@ -24,11 +25,11 @@ struct State {
 
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;      // steps received in this epoch
-  std::uint64_t position = 0;  // samples of the order passed, or steps where steps are counted
+  std::uint64_t position = 0;  // samples of the order delivered, or steps if steps are counted
   bool counts_samples = true;
   std::vector<Size> sizes;  // batch sizes of this epoch so far
   std::optional<std::uint64_t> drawn_seed;
-  /// Where steps_per_epoch makes epochs of a Feed differ from passes over the data.
+  /// The epoch of a Feed with steps_per_epoch, whose epochs differ from passes over the data.
   struct Epochs {
     std::uint64_t epoch = 0;
     std::uint64_t step = 0;  // steps received in it
@@ -36,9 +37,9 @@ struct State {
   };
   std::optional<Epochs> epochs;
   Digests digests;
-  std::vector<std::string> order;  // what the order digest is made of, shortened
+  std::vector<std::string> order;  // the inputs of the order digest, shortened
 
-  /// Where a stream is.
+  /// The position of a stream.
   struct Stream {
     std::vector<std::uint64_t> numbers;  // of its parts, in their order
     std::vector<std::string> texts;      // cursors of generators
@@ -50,7 +51,7 @@ struct State {
 
   bool operator==(const State&) const = default;
   [[nodiscard]] std::string to_json() const;
-  /// Throws StateError for text that is cut, garbled or of a newer format.
+  /// Throws StateError if the text is truncated, garbled or of a newer format.
   static State parse(const std::string& text);
 };
 

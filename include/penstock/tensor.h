@@ -1,5 +1,5 @@
 #pragma once
-// A tensor: dtype, shape and bytes that do not change. Copies share the bytes; any thread may read.
+// A tensor: dtype, shape and immutable bytes. Copies share the bytes. Thread-safe for reading.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +26,8 @@ enum class Dtype : std::uint8_t {
   bf16,
   f32,
   f64,
-  bytes,   // one value is a run of bytes of any length
-  string,  // the same, promised to be UTF-8
+  bytes,   // one value is a sequence of bytes of any length
+  string,  // the same, in UTF-8
 };
 
 /// IEEE 754 half precision; converts to and from float, rounding to nearest even.
@@ -48,14 +48,14 @@ struct BFloat16 {
   bool operator==(const BFloat16&) const = default;
 };
 
-/// Bytes of one value; 0 for bytes and string, whose values vary.
+/// Bytes of one value; 0 for bytes and string, whose values vary in length.
 std::size_t dtype_size(Dtype dtype);
 std::string_view dtype_name(Dtype dtype);
 inline bool is_variable(Dtype dtype) {
   return dtype == Dtype::bytes || dtype == Dtype::string;
 }
 
-/// The Dtype of a C++ type; undefined for types that are none.
+/// The Dtype of a C++ type; undefined for types that have none.
 template <typename T>
 struct DtypeOf;
 template <>
@@ -122,7 +122,7 @@ struct DtypeOf<double> {
 template <typename T>
 inline constexpr Dtype kDtypeOf = DtypeOf<T>::value;
 
-/// Sizes of the dimensions; kUnknown where only running shows.
+/// Sizes of the dimensions; kUnknown if not known before running.
 using Shape = std::vector<std::int64_t>;
 inline constexpr std::int64_t kUnknown = -1;
 
@@ -131,13 +131,13 @@ std::string shape_text(const Shape& shape);
 /// Number of values; every size must be known.
 std::size_t shape_values(const Shape& shape);
 bool shape_known(const Shape& shape);
-/// True when `shape` is what `wanted` says, an unknown size in `wanted` fitting any.
+/// True if `shape` matches `wanted`; an unknown size in `wanted` matches any size.
 bool shape_fits(const Shape& shape, const Shape& wanted);
 
 class Tensor {
  public:
   Tensor() = default;
-  /// Copies `values`; throws ConfigError when they do not fill `shape`.
+  /// Copies `values`. Throws ConfigError if their number does not match `shape`.
   template <typename T>
   static Tensor of(std::span<const T> values, Shape shape) {
     return copy(kDtypeOf<T>, std::move(shape), std::as_bytes(values));
@@ -152,13 +152,13 @@ class Tensor {
   }
   /// One value of variable length.
   static Tensor bytes(std::string_view value, Dtype dtype = Dtype::bytes);
-  /// Copies `data`, which must be exactly what dtype and shape need.
+  /// Copies `data`, which must have exactly the size that dtype and shape need.
   static Tensor copy(Dtype dtype, Shape shape, std::span<const std::byte> data);
-  /// Looks at bytes that `owner` keeps alive and nobody changes.
+  /// A view of bytes that `owner` keeps alive and that must not change.
   static Tensor view(Dtype dtype, Shape shape, std::span<const std::byte> data,
                      std::shared_ptr<const void> owner);
 
-  /// This tensor, or a copy where nobody keeps its bytes alive (as inside a map function).
+  /// This tensor, or a copy if nothing keeps its bytes alive (as inside a map function).
   [[nodiscard]] Tensor kept() const;
   [[nodiscard]] bool empty() const { return data_ == nullptr; }
   [[nodiscard]] Dtype dtype() const { return dtype_; }
@@ -167,7 +167,7 @@ class Tensor {
   [[nodiscard]] std::string_view text() const {
     return {reinterpret_cast<const char*>(data_), size_};
   }
-  /// The values; throws ConfigError when T is not the tensor's dtype.
+  /// The values. Throws ConfigError if T is not the tensor's dtype.
   template <typename T>
   [[nodiscard]] std::span<const T> values() const {
     expect_dtype(kDtypeOf<T>);

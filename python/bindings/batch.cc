@@ -15,7 +15,7 @@
 namespace penstock::python {
 
 PyBatch::~PyBatch() {
-  // After a fork a thread that is not here may hold the ring's lock.
+  // After a fork, a thread that does not exist here may hold the ring's lock.
   if (forked_while_running()) new Batch(std::move(batch_));
 }
 
@@ -35,8 +35,7 @@ bool is_dense(const FieldSpec& field) {
   return field.dtype != Dtype::bytes && field.dtype != Dtype::string && shape_known(field.shape);
 }
 
-/// The shape of all rows together, where a size was left open and all rows of this batch have the
-/// same.
+/// The shape of all rows together, if a size was left open and all rows of this batch agree.
 std::optional<Shape> one_shape(const Batch& batch, const FieldSpec& field) {
   if (is_variable(field.dtype) || batch.rows() == 0) return std::nullopt;
   const auto offsets = batch.ragged(field.path).offsets;
@@ -47,7 +46,7 @@ std::optional<Shape> one_shape(const Batch& batch, const FieldSpec& field) {
   return shape;
 }
 
-/// One value a row, where rows differ in size; `on` makes the array where they do not.
+/// One value per row if rows differ in size; `on` creates the array if they do not.
 template <typename On>
 nb::object rows_of(nb::handle self, const FieldSpec& field, On on) {
   nb::list rows;
@@ -86,7 +85,7 @@ std::size_t leaves_in(const Structure& structure) {
   return count;
 }
 
-/// What stands at `path`: a field, or a part of the structure.
+/// The object at `path`: a field, or a part of the structure.
 nb::object at_path(nb::handle self, const std::string& path) {
   const ElementSpec& spec = batch_of(self).spec();
   if (const auto index = spec.find(path)) return field_of(self, *index);
@@ -115,7 +114,7 @@ nb::object at_path(nb::handle self, const std::string& path) {
 nb::object item(Self self, nb::handle key) {
   if (nb::isinstance<nb::str>(key)) return at_path(self, utf8_of(key));
   if (!nb::isinstance<nb::int_>(key))
-    throw nb::type_error("a batch is indexed by the name of a field, or by its place in a tuple");
+    throw nb::type_error("index a batch by the name of a field, or by its position in a tuple");
   const Structure& structure = batch_of(self).spec().structure;
   if (structure.kind != Structure::Kind::tuple)
     throw nb::type_error(
@@ -124,7 +123,7 @@ nb::object item(Self self, nb::handle key) {
                     batch_of(self).spec().text())
             .c_str());
   const auto parts = static_cast<Py_ssize_t>(structure.children.size());
-  Py_ssize_t place = PyNumber_AsSsize_t(key.ptr(), nullptr);  // clips what is too large
+  Py_ssize_t place = PyNumber_AsSsize_t(key.ptr(), nullptr);  // clips values that are too large
   if (place < 0) place += parts;
   if (place < 0 || place >= parts) throw nb::index_error("the tuple has fewer parts");
   return at_path(self, fmt::format("{}", place));
@@ -194,7 +193,7 @@ nb::list keys(Self self) {
 
 void bind_batch(nb::module_& module) {
   nb::class_<PyBatch> batch(module, "Batch",
-                            "One share of one global step; views of it keep its memory.");
+                            "One share of one global step; its views keep its memory alive.");
   batch.def("__getitem__", item, nb::arg("key").none(), "The field at a path, as a NumPy view.");
   batch.def("__iter__", iterate, "The parts of a tuple, or the keys of a dict.");
   batch.def(
@@ -206,7 +205,7 @@ void bind_batch(nb::module_& module) {
   batch.def("__repr__", text);
   batch.def("__len__", [](const PyBatch& self) { return self.batch().rows(); }, "Rows.");
   batch.def("keys", keys, "The keys of a dict.");
-  batch.def("numpy", numpy, "All fields as NumPy views, nested as the elements are.");
+  batch.def("numpy", numpy, "All fields as NumPy views, nested like the elements.");
   batch.def(
       "dlpack",
       [](Self self, nb::handle path) {
@@ -222,7 +221,7 @@ void bind_batch(nb::module_& module) {
         return nb::module_::import_("penstock.tensors").attr("torch_of")(self);
       },
       nb::sig("def torch(self) -> typing.Any"),
-      "All fields as torch tensors on the same memory, nested as the elements are.");
+      "All fields as torch tensors that share the memory, nested like the elements.");
   batch.def(
       "row",
       [](Self self, nb::handle index) {

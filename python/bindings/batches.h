@@ -1,5 +1,5 @@
 #pragma once
-// A batch as Python holds it.
+// A batch as a Python object.
 
 #include <utility>
 
@@ -8,7 +8,7 @@
 
 namespace penstock::python {
 
-/// Views of its fields keep it alive, and with it the slab.
+/// Views of its fields keep it, and with it the slab, alive.
 class PyBatch {
  public:
   explicit PyBatch(Batch batch) : batch_(std::move(batch)) {}

@@ -16,7 +16,7 @@ Callee::Callee(nb::handle object) : shared_(std::make_shared<Shared>()) {
 
 nb::object Callee::get() const {
   if (shared_->object == nullptr)
-    throw CancelledError("the dataset whose function this is does not exist any more");
+    throw CancelledError("the dataset that owns this function no longer exists");
   return nb::borrow(shared_->object);
 }
 
@@ -32,7 +32,7 @@ void Owned::add(const Owned& other) {
 }
 
 void Owned::clear() noexcept {
-  // What is destroyed here may run any code, which must not find a half-cleared list.
+  // Destroying these may run any code, which must not see a half-cleared list.
   const std::vector<Callee> all = std::exchange(all_, {});
   for (const Callee& callee : all) {
     PyObject* const object = callee.shared_->object;

@@ -1,7 +1,7 @@
 #pragma once
-// Users' functions as datasets hold them: owned by Python objects alone, so that Python's garbage
-// collector sees every reference. An object that keeps a loader of its own method is a cycle; a
-// reference inside the engine would keep it alive for ever.
+// Users' functions as datasets hold them: owned only by Python objects, so that Python's garbage
+// collector sees every reference. An object that holds a loader of its own method is a cycle; a
+// reference inside the engine would keep it alive forever.
 
 #include <memory>
 #include <utility>
@@ -11,14 +11,14 @@
 
 namespace penstock::python {
 
-/// A function, or another object, that the engine calls. Copies are the same one. It is gone when
-/// the last Python object that owned it is: nobody is left then to ask for what it would make.
+/// A function, or another object, that the engine calls. Copies refer to the same one. It is
+/// destroyed with the last Python object that owns it: nothing can then request its results.
 class Callee {
  public:
-  /// Called with the interpreter held, by who has a reference. Whoever collects owns it from now
-  /// on.
+  /// Call it with the GIL held and a reference to the function. The collecting objects own it from
+  /// now on.
   explicit Callee(nb::handle object);
-  /// With the interpreter held; throws CancelledError when it is gone.
+  /// Call it with the GIL held. Throws CancelledError if the function is gone.
   [[nodiscard]] nb::object get() const;
   [[nodiscard]] bool gone() const { return shared_->object == nullptr; }
 
@@ -27,12 +27,12 @@ class Callee {
   struct Shared {
     PyObject* object = nullptr;
     std::size_t owners = 0;
-    Held pinned;  // a reference of the engine's own, if it has one
+    Held pinned;  // the engine's own reference, if it has one
   };
   std::shared_ptr<Shared> shared_;
 };
 
-/// What a Python object owns. Each copy has references of its own. With the interpreter held.
+/// What a Python object owns. Each copy has its own references. Use it with the GIL held.
 class Owned {
  public:
   Owned() = default;
@@ -46,7 +46,7 @@ class Owned {
   void add(const Callee& callee);
   void add(const Owned& other);
   void clear() noexcept;
-  /// From now on the engine keeps them as well: for datasets that only it has.
+  /// From now on the engine holds references too: for datasets that only the engine has.
   void pin() const;
   /// For tp_traverse.
   int traverse(visitproc visit, void* arg) const;
@@ -55,7 +55,7 @@ class Owned {
   std::vector<Callee> all_;
 };
 
-/// While it lives, it collects the Callees that this thread makes.
+/// While it exists, it collects the Callees that this thread creates.
 class CalleeCollector {
  public:
   CalleeCollector();
@@ -70,7 +70,7 @@ class CalleeCollector {
   CalleeCollector* before_;
 };
 
-/// T with what it owns.
+/// A T and what it owns.
 template <typename T>
 struct Owning : T {
   Owning(T value, Owned owns) : T(std::move(value)), owned(std::move(owns)) {}

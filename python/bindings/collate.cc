@@ -21,7 +21,7 @@ std::vector<Sample> samples_of(const BlockView& in) {
   return samples;
 }
 
-/// Row `row` of a batch, for as long as that lives.
+/// Row `row` of a batch, valid as long as the batch.
 Sample row_of(const Sample& batch, std::size_t row) {
   std::vector<Tensor> leaves;
   for (const Tensor& leaf : batch.leaves()) {
@@ -32,7 +32,7 @@ Sample row_of(const Sample& batch, std::size_t row) {
   return Sample::assemble(batch.structure(), std::move(leaves));
 }
 
-/// Writes the batch that the function made of `out.rows` samples.
+/// Writes the batch that the function returned for `out.rows` samples.
 Result<void> put(const Sample& made, const BlockView& out) {
   const std::vector<std::string> paths = made.structure().paths();
   for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -44,7 +44,7 @@ Result<void> put(const Sample& made, const BlockView& out) {
               "collate_fn: it was given {} samples, field \"{}\" of what it returned is {}{}",
               out.rows, paths[i], dtype_name(leaf.dtype()), shape_text(leaf.shape())),
           {},
-          "return arrays with one row for each sample, in dicts and tuples",
+          "return arrays with one row per sample, in dicts and tuples",
           nullptr,
           0};
   }
@@ -52,8 +52,8 @@ Result<void> put(const Sample& made, const BlockView& out) {
     if (const auto wrong = write_row(out, row, row_of(made, row)))
       return Failure{fmt::format("collate_fn: {}", *wrong),
                      {},
-                     "return the same structure and dtypes for every batch; where a size differs "
-                     "from batch to batch declare spec= with None for it",
+                     "return the same structure and dtypes for every batch; if a size varies "
+                     "by batch, declare spec= with None for it",
                      nullptr,
                      row};
   return {};

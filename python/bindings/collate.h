@@ -1,5 +1,5 @@
 #pragma once
-// A user's function that makes a batch of a list of samples.
+// A user's function that builds a batch from a list of samples.
 
 #include <memory>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace penstock::python {
 
-/// In the processes of `team`, if there is one. Without `spec` the first batch shows what it makes.
+/// Runs in the processes of `team`, if there is one. Without `spec` the first batch determines it.
 std::shared_ptr<const Op> collate_op(nb::handle fn, const std::string& name,
                                      const std::optional<ElementSpec>& spec,
                                      std::shared_ptr<Team> team);

@@ -1,4 +1,4 @@
-// Dataset as the module sees it; penstock.dataset gives it its names and checks.
+// Dataset in the native module; penstock.dataset adds names and checks.
 #include "penstock/dataset.h"
 
 #include <nanobind/stl/optional.h>
@@ -78,7 +78,7 @@ Dataset map_samples(const Dataset& self, nb::handle fn, const MapArguments& argu
   return add_map(self, std::move(op), options.seed);
 }
 
-/// Each whole sample, which may have any shape, as the bytes that `pack` makes of it.
+/// Each whole sample, of any shape, as the bytes that `pack` returns for it.
 Dataset packed(const Dataset& self, nb::handle pack) {
   const MapOptions options{"packed", 0, ElementSpec::single(Dtype::bytes), false};
   return self.map(
@@ -95,7 +95,7 @@ bool truth(const nb::object& value) {
   return held == 1;
 }
 
-/// `verb(predicate, options)` with `fn` in the form that it has.
+/// Calls `verb(predicate, options)` with `fn` converted to its form.
 template <typename Verb>
 Dataset with_predicate(nb::handle fn, const MapArguments& arguments, Verb verb) {
   const SampleCall call(fn, {arguments.keyed, arguments.random, arguments.title});
@@ -128,7 +128,7 @@ auto expander(nb::handle fn) {
       if (!nb::isinstance<OwningDataset>(inner))
         throw ConfigError("the function of flat_map or interleave must return a Dataset", {},
                           "wrap arrays in from_tensor_slices, iterators in from_generator");
-      // The engine uses it longer than the function's result lives.
+      // The engine uses it longer than the result of the function lives.
       const auto& dataset = nb::cast<const OwningDataset&>(inner);
       dataset.owned.pin();
       return static_cast<const Dataset&>(dataset);
@@ -145,7 +145,7 @@ Dataset shuffle(const Dataset& self, std::optional<std::uint64_t> seed, bool dra
   return self.shuffle(options);
 }
 
-/// What `make()` gives, with the functions that it was given and those of what it is made from.
+/// The result of `make()`, with its own functions and those of its inputs.
 template <typename Make, typename... Inputs>
 OwningDataset owning(Make make, const Inputs&... inputs) {
   CalleeCollector collector;

@@ -1,4 +1,4 @@
-// The engine's errors as Python's: a user's own exception comes back as it was, with a note of
+// Converts the engine's errors to Python's: a user's exception is raised unchanged, with a note of
 // where it happened; everything else is a class of penstock.errors.
 #include <fmt/format.h>
 
@@ -48,7 +48,7 @@ void set_sample_error(const SampleError& error) {
       std::string note = fmt::format("penstock: {}", error.where().text());
       if (!error.remedy().empty()) note += fmt::format(" -> {}", error.remedy());
       return restore_raised(raised, note);
-    } catch (...) {  // not from Python: the message says what it was
+    } catch (...) {  // not from Python: use the message
     }
   }
   set_error("SampleError", error);

@@ -17,7 +17,7 @@
 namespace penstock::python {
 namespace {
 
-/// The sample a function is called for, for `rng()`.
+/// The sample that a function is called for, for `rng()`.
 struct Current {
   GeneratorKey key;
   const char* without = nullptr;  // why there are no numbers
@@ -41,14 +41,14 @@ class CurrentScope {
 };
 
 constexpr const char* kUndeclared =
-    "this function was not known to draw random numbers when it was given to map";
+    "this function was not declared to draw random numbers when it was passed to map";
 
 nb::object generator() {
   if (current == nullptr)
     throw ConfigError("rng() was called outside a map function: there is no sample to key it by");
   if (!current->key.any())
     throw ConfigError(fmt::format("rng(): {}", current->without), {},
-                      "give the function a parameter named rng, or say map(fn, random=True)");
+                      "give the function a parameter named rng, or use map(fn, random=True)");
   if (!current->generator) {
     const auto [low, high] = current->key.draw();
     current->generator =
@@ -89,7 +89,7 @@ nb::object SampleCall::looked_at(nb::handle arguments, nb::handle keywords) cons
   const nb::object state = nb::module_::import_("penstock.randomness").attr("global_state");
   const nb::object before = state();
   nb::object made = call_user(fn_.get(), arguments, keywords);
-  // Once may have been another thread.
+  // Another thread may have done it meanwhile.
   if (!before.equal(state()) && ++looks_->changed == 2) {
     looks_->left = 0;
     if (tell_) {
@@ -101,7 +101,7 @@ nb::object SampleCall::looked_at(nb::handle arguments, nb::handle keywords) cons
   return made;
 }
 
-constexpr const char* kBlocks = "this function sees several samples at once";
+constexpr const char* kBlocks = "this function receives several samples per call";
 
 nb::object call_rows(nb::handle fn, const Sample& rows) {
   const CurrentScope scope(GeneratorKey{}, kBlocks);
@@ -122,8 +122,8 @@ Sample columns_of(const BlockView& in, std::size_t first, std::size_t rows) {
     const Column& column = in.columns[i];
     if (!column.dense())
       throw ConfigError(
-          fmt::format("map_batch: field \"{}\" ({}) has no one size", field.path, field.text()), {},
-          "use map(), which sees one sample at a time");
+          fmt::format("map_batch: field \"{}\" ({}) has no fixed size", field.path, field.text()),
+          {}, "use map(), which receives one sample at a time");
     Shape shape = field.shape;
     shape.insert(shape.begin(), static_cast<std::int64_t>(rows));
     leaves.push_back(Tensor::view(field.dtype, std::move(shape),
@@ -140,7 +140,7 @@ ElementSpec row_spec(const Sample& made, std::size_t rows) {
       throw ConfigError(
           fmt::format("map_batch: the function was given {} rows, field \"{}\" of its result is {}",
                       rows, field.path, field.text()),
-          {}, "return one row for each row; to change their number use filter or flat_map");
+          {}, "return one row per input row; to change their number use filter or flat_map");
     field.shape.erase(field.shape.begin());
   }
   return spec;
@@ -211,8 +211,8 @@ class VectorOp final : public Op {
   }
 
  private:
-  /// What is small is copied while the interpreter is held, and given back to it at once; what is
-  /// large is copied while others have it.
+  /// Small arrays are copied and released while the GIL is held; large ones are copied while other
+  /// threads hold it.
   void run_block(const Sample& rows, const BlockView& out) const {
     Sample large;
     std::optional<ShortTurn> turn(std::in_place, cost_);
@@ -235,7 +235,7 @@ class VectorOp final : public Op {
     if (!large.leaves().empty()) write_rows(large, out);
   }
 
-  /// One array as it was declared, which is nearly always, takes the short way.
+  /// A single array as declared, which is nearly always the case, takes a shortcut.
   static bool write_plain(nb::handle result, const BlockView& out) {
     if (out.columns.size() != 1 || out.spec->structure.kind != Structure::Kind::leaf) return false;
     const FieldSpec& field = out.spec->fields.front();
@@ -267,8 +267,8 @@ ElementSpec probed_spec(nb::handle fn, const ElementSpec& input) {
   for (const FieldSpec& field : input.fields) {
     if (!is_dense(field))
       throw ConfigError(
-          fmt::format("map_batch: field \"{}\" ({}) has no one size", field.path, field.text()), {},
-          "use map(), which sees one sample at a time");
+          fmt::format("map_batch: field \"{}\" ({}) has no fixed size", field.path, field.text()),
+          {}, "use map(), which receives one sample at a time");
     Shape shape = field.shape;
     shape.insert(shape.begin(), 0);
     leaves.push_back(Tensor::copy(field.dtype, std::move(shape), {}));

@@ -1,6 +1,5 @@
 #pragma once
-// Users' Python functions as functions of the engine. They are called in its threads, with the
-// interpreter held for the call.
+// Users' Python functions as functions of the engine. Engine threads call them with the GIL held.
 
 #include <functional>
 #include <memory>
@@ -16,15 +15,15 @@
 
 namespace penstock::python {
 
-/// How a function wants its element.
+/// How a function receives its element.
 struct Calling {
   bool keyed = false;      // it has a parameter `rng`
   bool random = false;     // it draws from rng()
-  std::string title = {};  // where it is looked at for draws from the global generators
+  std::string title = {};  // the name in warnings about the global generators
 };
 
-/// What a sample's generator is made from: drawn when it is asked for, or drawn by the process that
-/// sent the sample.
+/// The seed of a sample's generator: computed when it is needed, or by the process that sent the
+/// sample.
 struct GeneratorKey {
   Rng* rng = nullptr;
   std::optional<std::pair<std::uint64_t, std::uint64_t>> drawn = {};
@@ -40,19 +39,19 @@ class SampleCall {
         calling_(std::move(calling)),
         looks_(std::make_shared<Looks>(calling_.title.empty() ? 0 : kLooks)) {}
   [[nodiscard]] bool random() const { return calling_.keyed || calling_.random; }
-  /// Calls it and hands the result to `use`, while the interpreter is held.
+  /// Calls it and passes the result to `use`, with the GIL held.
   template <typename Use>
   auto operator()(const Sample& in, Rng* rng, Use use) const {
     return with_interpreter([&] { return use(call(in, {rng, {}})); });
   }
-  /// With the interpreter held.
+  /// Call it with the GIL held.
   [[nodiscard]] nb::object call(const Sample& in, const GeneratorKey& key) const;
-  /// Called in place of the warning that the function draws from the global generators.
+  /// Called instead of printing the warning that the function draws from the global generators.
   void when_noticed(std::function<void()> tell) { tell_ = std::move(tell); }
 
  private:
   static constexpr int kLooks = 8;
-  /// With the interpreter held.
+  /// Call it with the GIL held.
   struct Looks {
     explicit Looks(int calls) : left(calls) {}
     int left;
@@ -66,28 +65,27 @@ class SampleCall {
   std::function<void()> tell_;
 };
 
-/// `fn` of arrays with rows as their first dimension, with the interpreter held.
+/// Calls `fn` with arrays that have rows as their first dimension. Needs the GIL.
 nb::object call_rows(nb::handle fn, const Sample& rows);
-/// `fn` of a list of samples, with the interpreter held.
+/// Calls `fn` with a list of samples. Needs the GIL.
 nb::object call_samples(nb::handle fn, const std::vector<Sample>& samples);
-/// The spec of one row of what such a function made; throws ConfigError when a field does not have
-/// `rows` rows.
+/// The spec of one row of the result of such a function. Throws ConfigError if a field does not
+/// have `rows` rows.
 ElementSpec row_spec(const Sample& made, std::size_t rows);
-/// Writes what it made; throws ConfigError when that is not what `out` holds.
+/// Writes the result; throws ConfigError if it does not match `out`.
 void write_rows(const Sample& made, const BlockView& out);
-/// A sample as rows of which there is one, for as long as the sample lives; and the other way
-/// round.
+/// A sample as a block of one row, valid as long as the sample; and the reverse.
 Sample as_rows(const Sample& one);
 Sample only_row(const Sample& made);
-/// Some rows of a block as one sample; throws ConfigError for fields that have no one size.
+/// Some rows of a block as one sample; throws ConfigError for fields without a fixed size.
 Sample columns_of(const BlockView& in, std::size_t first, std::size_t rows);
 
-/// `fn` of arrays with rows as their first dimension, each row on its own.
+/// `fn` of arrays with rows as their first dimension, each row independent of the others.
 OpCall vector_op(nb::handle fn, const std::string& name, const std::optional<ElementSpec>& spec);
-/// What `fn` returns for no rows.
+/// The result of `fn` for no rows.
 ElementSpec probed_spec(nb::handle fn, const ElementSpec& input);
 
-/// What makes iterators: `factory()` or, if it wants the epoch, `factory(epoch)`.
+/// Creates iterators: `factory()` or, if it takes the epoch, `factory(epoch)`.
 struct Factory {
   Callee call;
   bool takes_epoch = false;

@@ -1,5 +1,5 @@
 #pragma once
-// Users' iterators as generators of the engine: pulled by whichever thread pulls the stream.
+// Users' iterators as generators of the engine: called by whichever thread pulls the stream.
 
 #include <optional>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace penstock::python {
 
-/// One walk through an iterator that the factory made.
+/// One traversal of an iterator that the factory returned.
 class PulledIterator {
  public:
   PulledIterator(const Factory& factory, GeneratorStart start);
@@ -22,7 +22,7 @@ class PulledIterator {
   Held iterator_;
 };
 
-/// The same for objects that can save() where they are, as a str, and restore() it.
+/// The same for objects that can save() their position as a str and restore() it.
 class SavedIterator final : public PulledIterator {
  public:
   using PulledIterator::PulledIterator;

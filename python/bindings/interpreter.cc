@@ -22,7 +22,7 @@ namespace {
 
 std::atomic<bool> ending{false};
 
-/// References that were let go, until somebody who holds the interpreter comes by.
+/// References that were dropped, until a holder of the GIL releases them.
 class LostAndFound {
  public:
   void add(PyObject* object) noexcept {
@@ -33,7 +33,7 @@ class LostAndFound {
       tell = !std::exchange(told_, true);
     }
     any_.store(true, std::memory_order_release);
-    // When too many calls are pending the next one who calls into Python gives them back.
+    // If too many calls are pending, the next call into Python releases them.
     if (tell && Py_AddPendingCall(give_back_pending, nullptr) != 0) {
       Lock lock(mutex_);
       told_ = false;
@@ -49,7 +49,7 @@ class LostAndFound {
       objects.swap(objects_);
       told_ = false;
     }
-    const nb::error_scope keep;  // what runs here may raise
+    const nb::error_scope keep;  // code that runs here may raise
     for (PyObject* object : objects) Py_DECREF(object);
   }
 
@@ -62,7 +62,7 @@ class LostAndFound {
   bool told_ PENSTOCK_GUARDED_BY(mutex_) = false;
 };
 
-// Never destroyed: threads that were abandoned may come back while the process ends.
+// Never destroyed: abandoned threads may return while the process exits.
 LostAndFound& lost_and_found() {
   static auto* const found = new LostAndFound;
   return *found;
@@ -83,10 +83,10 @@ RunningList& running() {
 }
 
 std::atomic<int> running_count{0};
-/// Processes forked while something ran, counted in the child.
+/// Forks while something ran, counted in the child.
 std::atomic<int> forks_while_running{0};
 
-/// In the child, whose other threads are gone: nothing may be locked here.
+/// In the child, whose other threads do not exist: take no locks here.
 void in_child() {
   if (running_count.load() > 0) ++forks_while_running;
 }
@@ -97,7 +97,7 @@ PyObject* pending_interrupt = nullptr;  // with the interpreter held
   while (true) pause();
 }
 
-/// Who ends the interpreter, once that has begun.
+/// The thread that ends the interpreter, once that has begun.
 std::atomic<bool> stopping{false};
 pthread_t ender;
 
@@ -114,12 +114,12 @@ Unlocked::~Unlocked() {
 
 namespace {
 
-/// Keeps what Python knows of a thread of the engine from its first call to the thread's end.
-/// Otherwise each call would make and unmake it, which takes longer than a small function, and
-/// threading.local would forget all it holds.
+/// Keeps Python's thread state of an engine thread from its first call to the end of the thread.
+/// Otherwise each call would create and destroy it, which takes longer than a small function, and
+/// threading.local would lose its content.
 class ThreadStateKeeper {
  public:
-  /// With the interpreter held, when the thread came to it as a stranger.
+  /// Call it with the GIL held, when the thread had no thread state.
   void keep() {
     static_cast<void>(PyGILState_Ensure());
     kept_ = true;
@@ -143,7 +143,7 @@ thread_local ThreadStateKeeper thread_state_keeper;
 }  // namespace
 
 Locked::Locked() {
-  if (interpreter_ends()) throw CancelledError("the interpreter ends");
+  if (interpreter_ends()) throw CancelledError("the interpreter is exiting");
   try {
     const bool stranger = PyGILState_GetThisThreadState() == nullptr;
     state_ = PyGILState_Ensure();
@@ -206,16 +206,15 @@ bool is_a(nb::handle value, PyObject* type) {
   return PyErr_GivenExceptionMatches(value.ptr(), type) != 0;
 }
 
-/// An attribute of an exception, which may be None; None also where there is none.
+/// An attribute of an exception, which may be None; None if it does not exist.
 nb::object attribute(nb::handle value, const char* name) {
   PyObject* const found = PyObject_GetAttrString(value.ptr(), name);
   if (found == nullptr) PyErr_Clear();
   return found == nullptr ? nb::none() : nb::steal(found);
 }
 
-/// The number that stands for an exception in the engine, by which it knows those that may pass;
-/// 0 where there is none. Many exceptions of the network have no errno: they are told by their
-/// type, or by what led to them.
+/// The errno of an exception, by which the engine recognizes transient errors; 0 if there is none.
+/// Many network exceptions have no errno: they are recognized by their type, or by their cause.
 int error_number(nb::handle value, int depth = 0) {
   constexpr int kDepthMax = 8;
   if (is_a(value, PyExc_MemoryError)) return EAGAIN;
@@ -223,7 +222,7 @@ int error_number(nb::handle value, int depth = 0) {
   if (is_a(value, PyExc_TimeoutError)) return ETIMEDOUT;
   if (is_a(value, PyExc_ConnectionError)) return ECONNRESET;
   if (const nb::object number = attribute(value, "errno"); nb::isinstance<nb::int_>(number)) {
-    // Of the machine or the network (the last one: of names on it), not of the data.
+    // Of the machine or the network (the last one: name lookup), not of the data.
     constexpr std::array kPassing{ENOMEM, ENETDOWN, ENETRESET, EMFILE, ENFILE, EAI_AGAIN};
     const int found = nb::cast<int>(number);
     return std::ranges::find(kPassing, found) != kPassing.end() ? EAGAIN : found;
@@ -253,7 +252,7 @@ void throw_raised(nb::python_error error) {
   std::string text = text_of(value.type().attr("__name__"));
   if (const std::string said = text_of(value); !said.empty()) text += ": " + said;
   if (error.matches(PyExc_StopIteration)) {
-    // Outside it would end the loop of the consumer in silence, as in PEP 479.
+    // Outside it would silently end the consumer's loop, as in PEP 479.
     nb::object wrapped = nb::borrow(PyExc_RuntimeError)("the function raised StopIteration");
     PyException_SetCause(wrapped.ptr(), value.inc_ref().ptr());
     throw UserError("RuntimeError: the function raised StopIteration", hold(wrapped));
@@ -277,7 +276,7 @@ void restore_raised(const Raised& raised, const std::string& note) {
         notes.append(note);
         value.attr("__notes__") = notes;
       }
-    } catch (const nb::python_error&) {  // an exception that takes no notes is still raised
+    } catch (const nb::python_error&) {  // an exception that accepts no notes is still raised
     }
   }
   PyErr_Restore(value.type().inc_ref().ptr(), value.inc_ref().ptr(),
@@ -338,7 +337,7 @@ Running::~Running() {
 
 namespace {
 constexpr const char* kForked =
-    "this process was forked while a loader was running: the threads it needs are not there";
+    "this process was forked while a loader was running: its threads do not exist here";
 constexpr const char* kSpawn =
     "use the loader in the process that made it (num_workers=0 around it), or start processes with "
     "multiprocessing's \"spawn\" method";
@@ -355,7 +354,7 @@ void check_may_run() {
 void bind_interpreter(nb::module_& module) {
   module.def(
       "error_number", [](nb::handle error) { return error_number(error); },
-      "The errno that stands for an exception; 0 where none does.");
+      "The errno of an exception; 0 if it has none.");
   pthread_atfork(nullptr, nullptr, in_child);
   module.def(
       "end_interpreter",
@@ -375,7 +374,7 @@ void bind_interpreter(nb::module_& module) {
         give_back_held();
         ending = true;
       },
-      "Stops all that runs; nothing runs afterwards. Called when the interpreter ends.");
+      "Stops everything that runs, for good. Called when the interpreter exits.");
 }
 
 }  // namespace penstock::python

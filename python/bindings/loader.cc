@@ -109,7 +109,8 @@ nb::dict report_of(const RunReport& report) {
 namespace {
 
 [[noreturn]] void throw_closed() {
-  throw CancelledError("the loader was closed, or the interpreter ends", {}, "make a new Loader");
+  throw CancelledError("the loader was closed, or the interpreter is exiting", {},
+                       "create a new Loader");
 }
 
 /// One walk through the epochs; a loop of Python's holds it.
@@ -324,7 +325,7 @@ class NextScope {
   explicit NextScope(Cursor& cursor) : cursor_(cursor) {
     if (cursor_.in_next.exchange(true))
       throw ConfigError("another thread waits in next() of this iterator", {},
-                        "give each thread an iterator of its own, or a lock around next()");
+                        "give each thread its own iterator, or put a lock around next()");
   }
   ~NextScope() { cursor_.in_next = false; }
   NextScope(const NextScope&) = delete;

@@ -9,24 +9,24 @@
 
 namespace penstock::python {
 
-/// Threads that come second wait, without the interpreter. Thread-safe.
+/// A second thread waits, without the GIL. Thread-safe.
 class OneAtATime {
  public:
-  /// False when another thread is inside.
+  /// False if another thread is inside.
   bool try_enter() {
     Lock lock(mutex_);
     if (inside_) return false;
     inside_ = true;
     return true;
   }
-  /// Waits for the thread that is inside, and sees signals meanwhile. Call it without the
-  /// interpreter. Throws ConfigError in a user's function, which that thread may be waiting for.
+  /// Waits for the thread inside, and handles signals meanwhile. Call it without the GIL. Throws
+  /// ConfigError in a user's function, which that thread may be waiting for.
   void enter() {
     while (!try_enter()) {
       if (in_user_function())
         throw ConfigError(
             "a function of the pipeline uses a loader or feed that another call waits in", {},
-            "ask the loader outside its functions, or use another loader inside");
+            "use the loader outside its functions, or another loader inside them");
       look_for_signals();
       Lock lock(mutex_);
       if (inside_) left_.wait_for(mutex_, std::chrono::milliseconds(50));
@@ -48,7 +48,7 @@ class OneAtATime {
 class Inside {
  public:
   explicit Inside(OneAtATime& door) : door_(&door) { door.enter(); }
-  /// Without waiting; look whether it worked.
+  /// Does not wait; check whether it succeeded.
   Inside(OneAtATime& door, std::try_to_lock_t) : door_(door.try_enter() ? &door : nullptr) {}
   ~Inside() {
     if (door_ != nullptr) door_->leave();

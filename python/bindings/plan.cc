@@ -59,24 +59,26 @@ void bind_plan(nb::module_& module) {
   plan.def_prop_ro(
       "steps", [](const Plan& self) { return count_or_none(self.steps()); },
       nb::sig("def steps(self) -> int | None"),
-      "Steps of a pass; None where there is no end, or only running shows it.");
+      "Steps of a pass; None if it is endless or not known before running.");
   plan.def_prop_ro(
       "samples", [](const Plan& self) { return count_or_none(self.samples()); },
-      nb::sig("def samples(self) -> int | None"), "Samples that the steps of a pass deliver.");
+      nb::sig("def samples(self) -> int | None"), "Samples that a pass delivers.");
   plan.def_prop_ro("batch_samples", &Plan::batch_samples, "The largest global batch.");
-  plan.def_prop_ro("batch_bytes", &Plan::batch_bytes, "Bytes of one batch here, if known.");
+  plan.def_prop_ro("batch_bytes", &Plan::batch_bytes,
+                   "Bytes of one batch of this process, if known.");
   plan.def_prop_ro("world", [](const Plan& self) { return self.shares().total; });
   plan.def_prop_ro("rank", [](const Plan& self) { return self.shares().first; });
-  plan.def_prop_ro("tail_cost", tail_cost, "What the tails cost each time through.");
+  plan.def_prop_ro("tail_cost", tail_cost, "What the tails cost in each pass.");
   plan.def(
       "cut",
       [](const Plan& self, nb::handle step) { return self.cut(whole_of("cut", "step", step)); },
       nb::arg("step").none(), nb::sig("def cut(self, step: int) -> list[int]"),
       "Samples of each share of a step.");
-  plan.def("check", check, nb::arg("pass_number").none() = 0,
-           nb::sig("def check(self, pass_number: int = 0) -> dict[str, typing.Any]"),
-           "Walks through a pass without data; `wrong` is None when every sample comes once.");
-  plan.def("explain", &Plan::explain, "The plan in words.");
+  plan.def(
+      "check", check, nb::arg("pass_number").none() = 0,
+      nb::sig("def check(self, pass_number: int = 0) -> dict[str, typing.Any]"),
+      "Walks through a pass without reading data; `wrong` is None if every sample comes once.");
+  plan.def("explain", &Plan::explain, "The plan as readable text.");
   plan.def("serialize", &Plan::serialize, "The plan as JSON.");
   plan.def("__repr__", &Plan::explain);
 }

@@ -15,7 +15,7 @@ UserSequence::UserSequence(nb::handle object)
 Sample UserSequence::get(std::uint64_t index) {
   return with_interpreter([&] {
     nb::object made = call_user(kept().getitem, nb::make_tuple(object_.get(), index));
-    // Keras takes a list of inputs and targets as it takes a tuple.
+    // Keras treats a list of inputs and targets like a tuple.
     if (PyList_Check(made.ptr())) made = nb::tuple(made);
     return sample_made(made);
   });

@@ -1,5 +1,5 @@
 #pragma once
-// Who has the interpreter next, where calls are so short that waiting in the kernel costs more.
+// Scheduling of the GIL for calls so short that waiting in the kernel costs more.
 
 #include <algorithm>
 #include <atomic>
@@ -10,10 +10,10 @@
 
 namespace penstock::python {
 
-/// A call of a few microseconds costs less than handing the interpreter from thread to thread, and
-/// NumPy hands it over in the middle of every operation. So threads with such calls take turns: a
-/// thread that finds another one at it lets others run for a moment. Only a moment, and then it
-/// goes ahead: this is about speed, never about who may.
+/// A call of a few microseconds costs less than passing the GIL from thread to thread, and NumPy
+/// releases it in the middle of every operation. So threads with such calls take turns: a thread
+/// that finds another one in such a call yields for a moment, and then proceeds anyway: this
+/// affects only speed, never correctness.
 class ShortTurn {
  public:
   using Cost = std::atomic<std::int64_t>;  // of a call, in nanoseconds; 0: not known
@@ -32,14 +32,13 @@ class ShortTurn {
   ShortTurn(const ShortTurn&) = delete;
   ShortTurn& operator=(const ShortTurn&) = delete;
 
-  /// For who is about to take the interpreter for something else: lets the short call that has it
-  /// come to its end.
+  /// Call it before taking the GIL for something else: lets the current short call finish.
   static void let_pass() {
     wait_until([] { return !taken.load(std::memory_order_relaxed); });
   }
 
-  /// Lives as long as the call. The shortest one of late counts: others may have lost the
-  /// interpreter in the middle.
+  /// Lives as long as the call. The shortest recent time counts: others may have lost the GIL in
+  /// the middle.
   class Measured {
    public:
     explicit Measured(Cost& cost) : cost_(cost), began_(Clock::real().now()) {}

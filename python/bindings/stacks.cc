@@ -1,4 +1,4 @@
-// Where Python functions are, for reports about waits that last too long.
+// Stacks of Python functions, for reports about long waits.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -36,7 +36,7 @@ std::vector<std::string> lines_of(nb::handle frame) {
   return lines;
 }
 
-/// With the interpreter held. A thread that runs no Python code has no frames.
+/// Call it with the GIL held. A thread that runs no Python code has no frames.
 Stacks current_stacks(const std::vector<ThreadId>& threads) {
   const auto frames = nb::cast<nb::dict>(nb::module_::import_("sys").attr("_current_frames")());
   Stacks stacks;
@@ -47,7 +47,7 @@ Stacks current_stacks(const std::vector<ThreadId>& threads) {
   return stacks;
 }
 
-/// What a thread that waits for the interpreter shares with the one that waits for its answer.
+/// Shared by a thread that waits for the GIL and the thread that waits for its answer.
 struct Answer {
   Mutex mutex;
   Condition changed;
@@ -55,8 +55,8 @@ struct Answer {
   Stacks stacks PENSTOCK_GUARDED_BY(mutex);
 };
 
-/// In a thread of its own: a function that does not let go of the interpreter must not keep the
-/// report about it from being printed.
+/// Runs in its own thread: a function that does not release the GIL must not keep the report about
+/// it from being printed.
 Stacks read_stacks(const std::vector<ThreadId>& threads) {
   constexpr std::chrono::nanoseconds kPatience = std::chrono::seconds(1);
   const auto answer = std::make_shared<Answer>();
@@ -81,7 +81,7 @@ Stacks read_stacks(const std::vector<ThreadId>& threads) {
     }
     answer->changed.wait_for(answer->mutex, left);
   }
-  reader.detach();  // it touches nothing but the answer
+  reader.detach();  // it accesses nothing but the answer
   return std::move(answer->stacks);
 }
 
@@ -92,7 +92,7 @@ void bind_stacks(nb::module_&) {
     if (interpreter_ends() || forked_while_running()) return Stacks();
     try {
       return read_stacks(threads);
-    } catch (const std::exception&) {  // no thread to be had
+    } catch (const std::exception&) {  // no thread could be started
       return Stacks();
     }
   });

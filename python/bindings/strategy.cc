@@ -86,7 +86,7 @@ class PyFeed final : public Running {
   /// What any thread may ask, also while another one waits in next().
   [[nodiscard]] std::shared_ptr<Feed> look() const {
     Lock lock(mutex_);
-    if (!feed_) throw CancelledError("the interpreter ends, and the feed with it");
+    if (!feed_) throw CancelledError("the interpreter is exiting, and the feed with it");
     return feed_;
   }
   /// `body(feed)` when no other thread is in it, without the interpreter.
@@ -212,7 +212,7 @@ nb::object current_replica() {
 Reduce reduce_named(const std::string& name) {
   if (name == "sum") return Reduce::sum;
   if (name == "mean") return Reduce::mean;
-  throw ConfigError(fmt::format("reduce: there is no way called \"{}\"", name), {},
+  throw ConfigError(fmt::format("reduce: unknown operation \"{}\"", name), {},
                     "use \"sum\" or \"mean\"");
 }
 
@@ -369,7 +369,7 @@ nb::list masks_of(const Step& step) {
 }
 
 void bind_step(nb::module_& module) {
-  nb::class_<Step> step(module, "Step", "The shares of one global step, one for each replica.");
+  nb::class_<Step> step(module, "Step", "The shares of one global step, one per replica.");
   step.def_prop_ro("epoch", &Step::epoch);
   step.def_prop_ro("step", &Step::step);
   step.def_prop_ro("valid_count", &Step::valid_count);
@@ -385,7 +385,7 @@ void bind_step(nb::module_& module) {
     return counts;
   });
   step.def("masks", masks_of);
-  nb::class_<PyReplica> replica(module, "Replica", "Where a function runs while run() calls it.");
+  nb::class_<PyReplica> replica(module, "Replica", "The replica on which run() calls a function.");
   replica.def_prop_ro("id", [](const PyReplica& self) { return self.get().id(); });
   replica.def_prop_ro("local_id", [](const PyReplica& self) { return self.get().local_id(); });
   replica.def_prop_ro("num_replicas_in_sync",

@@ -38,14 +38,14 @@ TextsPtr texts_of(nb::handle value) {
   for (const nb::handle item : nb::borrow<nb::list>(list)) {
     const Dtype dtype = PyBytes_Check(item.ptr()) ? Dtype::bytes : Dtype::string;
     if (!is_text(item) || (!texts.values.empty() && dtype != texts.dtype))
-      throw ConfigError("from_tensor_slices: a list of text holds str only, or bytes only");
+      throw ConfigError("from_tensor_slices: a list of text must contain only str, or only bytes");
     texts.dtype = dtype;
     texts.values.emplace_back(tensor_of(item).text());
   }
   return std::make_shared<const Texts>(std::move(texts));
 }
 
-/// In place of text: the row's number, and a digest so that other text is other data.
+/// Replaces text: the number of the row, and a digest so that other text is other data.
 Tensor stand_in(const Texts& texts) {
   std::vector<std::uint64_t> rows;
   for (std::size_t i = 0; i < texts.values.size(); ++i) {
@@ -55,7 +55,7 @@ Tensor stand_in(const Texts& texts) {
   return Tensor::of<std::uint64_t>(rows, {static_cast<std::int64_t>(texts.values.size()), 2});
 }
 
-/// The arrays with stand-ins for text; `leaves` in the order of the sample's.
+/// The arrays with placeholders for text; `leaves` in the order of the sample's.
 Sample arrays_of(nb::handle value, std::vector<TextsPtr>& leaves) {
   if (PyDict_Check(value.ptr())) {
     const nb::object keys = nb::steal(PyDict_Keys(value.ptr()));

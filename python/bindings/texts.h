@@ -8,9 +8,9 @@
 
 namespace penstock::python {
 
-/// True where `value`, in dicts and tuples, has a list or an array of str or bytes.
+/// True if `value`, in dicts and tuples, has a list or an array of str or bytes.
 bool has_texts(nb::handle value, int depth = 0);
-/// As Dataset::from_tensor_slices, with one str or bytes a sample for each such list.
+/// Like Dataset::from_tensor_slices, with one str or bytes per sample for each such list.
 Dataset text_slices(nb::handle value, const std::string& name);
 
 }  // namespace penstock::python

@@ -56,7 +56,7 @@ Kept* kept_objects = nullptr;
                     remedy);
 }
 
-/// The dtype of a buffer's format, or nothing.
+/// The dtype of a buffer's format, or nullopt.
 std::optional<Dtype> dtype_of_format(const char* format) {
   if (*format == '<' || *format == '=' || *format == '@') ++format;
   if (std::strlen(format) != 1) return std::nullopt;
@@ -94,13 +94,13 @@ Tensor text_tensor(nb::handle value, Dtype dtype) {
 
 /// How the bytes of arrays become those of tensors.
 enum class Arrays : std::uint8_t {
-  viewed,   // in place: they stay as they are as long as the tensor lives
-  made,     // in place, unless somebody else can still write to them
+  viewed,   // in place: they do not change as long as the tensor lives
+  made,     // in place, unless something else can still write to them
   changing  // copied
 };
 
-/// False when somebody else can write to the array: whoever made it still has it, or it views the
-/// memory of another object. The caller has one reference.
+/// False if something else can write to the array: its creator still references it, or it is a view
+/// of another object's memory. The caller has one reference.
 bool only_ours(nb::handle array) {
   if (Py_REFCNT(array.ptr()) != 1) return false;
   nb::object base = array.attr("base");
@@ -139,20 +139,20 @@ Tensor tensor_of_array(nb::handle array, bool copies) {
     if (format.ends_with('s') && buffer->ndim == 0)
       return text_tensor(array.attr("item")(), Dtype::bytes);
     if (format == "O")
-      refuse(array, "holds Python objects, which no tensor can",
+      refuse(array, "holds Python objects, which a tensor cannot",
              "give it one dtype, as in array.astype(\"float32\"); rows of different lengths are "
              "padded first, or come from a generator");
     if (format.starts_with('>') || format.starts_with('!'))
       refuse(array, "is big-endian",
              "array.astype(array.dtype.newbyteorder(\"=\")) turns it round");
     refuse(array, "is not supported",
-           "use bool, integers, float16, float32, float64, or one str or bytes a sample");
+           "use bool, integers, float16, float32, float64, or one str or bytes per sample");
   }
   Shape shape;
   for (int i = 0; i < buffer->ndim; ++i) shape.push_back(buffer->shape[i]);
   const auto* const data = static_cast<const std::byte*>(buffer->buf);
   const std::span<const std::byte> bytes(data, static_cast<std::size_t>(buffer->len));
-  // What is small is copied: that costs less than giving a reference back from another thread.
+  // Small arrays are copied: that costs less than releasing a reference from another thread.
   constexpr std::size_t kSmall = 512;
   if (copies || bytes.size() <= kSmall) return Tensor::copy(*dtype, std::move(shape), bytes);
   return Tensor::view(*dtype, std::move(shape), bytes, hold(array));
@@ -176,7 +176,7 @@ void check_depth(int depth) {
   constexpr int kDepthMax = 64;  // as in a worker's results
   if (depth > kDepthMax)
     throw ConfigError(fmt::format("dicts and tuples are nested deeper than {} levels", kDepthMax),
-                      {}, "return flatter samples; is a tuple put into itself again and again?");
+                      {}, "return flatter samples; does a tuple contain itself?");
 }
 
 void keep_objects() {
@@ -212,34 +212,34 @@ Tensor tensor_from(nb::handle value, Arrays arrays) {
   if (PyBytes_Check(value.ptr())) return text_tensor(value, Dtype::bytes);
   if (PyUnicode_Check(value.ptr())) return text_tensor(value, Dtype::string);
   if (value.is_none())
-    throw ConfigError("None is no value of a sample", {},
-                      "a function must return what it made (is there a return missing?)");
+    throw ConfigError("None is not a valid value in a sample", {},
+                      "a function must return its result (is a return missing?)");
   if (PyObject_IsInstance(value.ptr(), kept().ndarray.ptr()) == 1)
     return tensor_of_array(value, needs_copy(value, arrays));
   if (PyGen_Check(value.ptr()))
-    throw ConfigError("a generator is no value of a sample", {},
+    throw ConfigError("a generator is not a valid value in a sample", {},
                       "a map function returns one sample; for several use flat_map, or pass the "
                       "generator function to from_generator");
   nb::object array;
   try {
     array = kept().asarray(nb::borrow(value));
   } catch (nb::python_error& error) {
-    throw ConfigError(fmt::format("a {} is no array: {}", text_of(value.type().attr("__name__")),
-                                  text_of(error.value())));
+    throw ConfigError(fmt::format("a {} is not an array: {}",
+                                  text_of(value.type().attr("__name__")), text_of(error.value())));
   }
   const auto kind = text_of(array.attr("dtype").attr("kind"));
   if (kind == "O")
     throw ConfigError(
-        fmt::format("a {} is no array of numbers", text_of(value.type().attr("__name__"))), {},
+        fmt::format("a {} is not an array of numbers", text_of(value.type().attr("__name__"))), {},
         "return arrays, numbers, str or bytes, in dicts and tuples");
-  // A list becomes a new array; what converts itself may show its own memory.
+  // A list becomes a new array; an object that converts itself may expose its own memory.
   return tensor_of_array(array, needs_copy(array, arrays));
 }
 
 Sample sample_from(nb::handle value, Arrays arrays, int depth = 0) {
   check_depth(depth);
   if (!PyDict_Check(value.ptr()) && !PyTuple_Check(value.ptr())) return tensor_from(value, arrays);
-  // Arrays in a dict or tuple that somebody else has are theirs, too.
+  // Arrays in a dict or tuple that something else references may be written to as well.
   if (arrays == Arrays::made && Py_REFCNT(value.ptr()) != 1) arrays = Arrays::changing;
   if (PyTuple_Check(value.ptr())) {
     std::vector<Sample> parts;
@@ -281,7 +281,7 @@ nb::object dlpack_on(Dtype dtype, const Shape& shape, const void* data, nb::hand
 nb::object array_on(Dtype dtype, const Shape& shape, const void* data, nb::handle owner) {
   if (dtype == Dtype::bf16)
     throw ConfigError("NumPy has no bfloat16", {},
-                      "take this field with .torch(), or .dlpack(path) for other libraries");
+                      "use .torch() for this field, or .dlpack(path) for other libraries");
   const std::vector<std::size_t> sizes(shape.begin(), shape.end());
   const nb::ndarray<nb::numpy> array(const_cast<void*>(data), sizes.size(), sizes.data(), owner,
                                      nullptr, dlpack_dtype(dtype));
@@ -369,7 +369,7 @@ Dtype dtype_of(nb::handle wanted) {
     if (name == each.name || name == dtype_name(each.dtype)) return each.dtype;
   if (name == "bytes") return Dtype::bytes;
   if (name == "str" || name == "string") return Dtype::string;
-  throw ConfigError(fmt::format("\"{}\" is no dtype of penstock", name), {},
+  throw ConfigError(fmt::format("\"{}\" is not a dtype of penstock", name), {},
                     "use bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, "
                     "float64, str or bytes");
 }
@@ -408,8 +408,8 @@ Structure structure_of(nb::handle value, const std::string& path, std::vector<Fi
   } else if (nb::hasattr(value, "dtype") && nb::hasattr(value, "shape")) {
     fields.push_back({path, dtype_of(value.attr("dtype")), shape_of(value.attr("shape"))});
   } else {
-    throw ConfigError(fmt::format("{} is no spec of a field", text_of(nb::repr(value))), {},
-                      "give penstock.Field(dtype, shape) for each field, in dicts and tuples");
+    throw ConfigError(fmt::format("{} is not the spec of a field", text_of(nb::repr(value))), {},
+                      "use penstock.Field(dtype, shape) for each field, in dicts and tuples");
   }
   return structure;
 }

@@ -1,4 +1,4 @@
-"""penstock: a training-input engine.
+"""penstock: a data loader for training on several GPUs, processes or machines.
 
     import penstock as ps
     ds = ps.from_tensor_slices({"x": x, "id": ids}).shuffle(seed=7).map(fn).batch(16)
@@ -8,7 +8,7 @@
 
 import atexit as _atexit
 import importlib as _importlib
-import threading as _threading  # noqa: F401  whoever imports it first is taken for the main thread
+import threading as _threading  # noqa: F401  the first thread to import it counts as the main one
 import typing as _typing
 
 from . import _native, image
@@ -77,11 +77,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> _typing.Any:
-    # Their libraries take seconds to import: only who asks for them pays.
+    # Their libraries take seconds to import, so they are imported on first use.
     if name in ("keras", "torch"):
         return _importlib.import_module(f".{name}", __name__)
     raise _name_is_missing(name)
 
 
-# Threads of the engine call Python functions: they must be done before the interpreter is.
+# Engine threads call Python functions: they must end before the interpreter does.
 _atexit.register(_native.end_interpreter)

@@ -1,7 +1,7 @@
-"""Checks of arguments: a wrong value is a ConfigError that says what to write instead.
+"""Argument checks: a wrong value raises a ConfigError that says what to write instead.
 
-Each check takes the function's name, the argument's name and the value, and returns the value in
-the form that the engine takes.
+Each check takes the name of the function, the name of the argument and the value, and returns the
+value in the form that the engine needs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def refuse(word: str, name: str, value: Any, why: str, remedy: str = "") -> Argu
 
 def whole(word: str, name: str, value: Any, *, least: int = 0, most: int = INT64_MAX,
           remedy: str = "") -> int:
-    """A whole number; NumPy's are taken too, True and 2.0 are not."""
+    """A whole number, also one of NumPy's; True and 2.0 are refused."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -79,7 +79,7 @@ def text(word: str, name: str, value: Any, remedy: str = "") -> str:
 
 
 def choice(word: str, name: str, value: Any, options: Iterable[str]) -> str | None:
-    """One of some words, or None."""
+    """One of `options`, or None."""
     options = list(options)
     if value is None or (isinstance(value, str) and value in options):
         return value
@@ -89,7 +89,7 @@ def choice(word: str, name: str, value: Any, options: Iterable[str]) -> str | No
 
 
 def path(word: str, name: str, value: Any) -> bytes:
-    """A path as the system has it: str, bytes and os.PathLike are taken, of any encoding."""
+    """A path as bytes: accepts str, bytes and os.PathLike, in any encoding."""
     try:
         encoded = os.fsencode(value)
     except (TypeError, UnicodeEncodeError):
@@ -100,14 +100,14 @@ def path(word: str, name: str, value: Any) -> bytes:
 
 
 def items(word: str, name: str, value: Any, check: Callable[[str, str, Any], Any]) -> list[Any]:
-    """A list of what `check` returns for each item; a single str or bytes is refused."""
+    """The results of `check` for each item; a single str or bytes is refused."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise refuse(word, name, value, "is not a list", f"pass a list, as in {name}=[...]")
     return [check(word, f"{name}[{i}]", each) for i, each in enumerate(value)]
 
 
 def made_by(word: str, value: Any, kind: type, remedy: str) -> Any:
-    """For classes whose objects come from functions: `value` must be of the engine's `kind`."""
+    """For classes whose objects functions create: `value` must be of the engine's type `kind`."""
     if not isinstance(value, kind):
         raise ArgumentError(f"{word} is not made from {_shown(value)}", remedy=remedy)
     return value

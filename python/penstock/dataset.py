@@ -1,4 +1,4 @@
-"""Datasets: where samples come from and what happens to them. Values, cheap to make and to copy."""
+"""Datasets: where samples come from and what happens to them. Immutable values, cheap to copy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TAILS = ("short", "even", "pad", "drop", "wrap", "strict")
 
 
 class _Words(type):
-    """Says what to write for `ps.Dataset.range` and other names of tf.data's class."""
+    """Explains what to write for `ps.Dataset.range` and other names of tf.data's class."""
 
     def __getattr__(cls, name: str) -> Any:
         raise verb_is_missing(name, [each for each in dir(cls) if not each.startswith("_")])
@@ -46,10 +46,10 @@ class _Words(type):
 
 @explained
 class Dataset(metaclass=_Words):
-    """A description; `Loader` runs it. Verbs give a new dataset and leave this one as it is.
+    """Describes a pipeline; `Loader` runs it. Verbs return a new dataset, this one is unchanged.
 
-    Elements are arrays, numbers, str or bytes, and dicts and tuples of these. Functions get a
-    tuple as several arguments, anything else as one.
+    Elements are arrays, numbers, str or bytes, and dicts and tuples of these. A function receives
+    a tuple as several arguments, anything else as one.
     """
 
     def __init__(self, native: _native.Dataset) -> None:
@@ -66,15 +66,15 @@ class Dataset(metaclass=_Words):
     def map(self, fn: Callable[..., Any] | _native.OpCall | Chain, *, name: str = "", seed: int = 0,
             spec: Spec = None, random: bool | None = None, row_wise: bool = False,
             workers: int | None = None) -> Dataset:
-        """`fn(sample)` for every sample, or an op; after `batch`, for every whole batch.
+        """Applies `fn(sample)`, or an op, to every sample; after `batch`, to every whole batch.
 
-        `spec` says what it returns, where later parts need to know. A parameter named `rng` gets
-        the sample's own generator; a function that calls `ps.rng()` somewhere below it is declared
-        with `random=True`. After `batch`, `row_wise=True` promises that each row depends on itself
-        alone: the function then sees one row at a time.
+        `spec` declares what the function returns, if later operations need to know. A parameter
+        named `rng` receives the sample's own generator; pass `random=True` for a function that
+        calls `ps.rng()` in a function it calls. After `batch`, `row_wise=True` declares that each
+        output row depends only on its input row: the function is then called for each row.
 
-        With `workers` the function runs in so many processes, as it is now: for work that holds
-        Python's lock. They give the same bytes as threads, and end with the loader.
+        `workers=n` runs the function in n processes, for code that holds the GIL. The function is
+        pickled now. The results are the same as in threads; the processes end with the loader.
         """
         if isinstance(fn, (Chain, _native.OpCall)):
             self._refuse_for_ops(isinstance(fn, Chain), name=name, seed=seed, spec=spec,
@@ -104,11 +104,11 @@ class Dataset(metaclass=_Words):
 
     def map_batch(self, fn: Callable[..., Any], *, name: str = "", spec: Spec = None,
                   workers: int | None = None) -> Dataset:
-        """`fn(samples)` for many samples at once: arrays with the samples as first dimension.
+        """Applies `fn(samples)` to many samples per call: arrays with one row per sample.
 
-        Each row must depend on itself alone; how many come at once is the engine's choice, before
-        and after `batch`. Without `spec` the function is called once with no rows, to see what it
-        returns. `workers` as in `map`.
+        Each output row must depend only on its input row. The engine chooses the number of rows,
+        before and after `batch`. Without `spec` the function is called once with no rows, to learn
+        what it returns. `workers`: see `map`.
         """
         check_callable("map_batch", fn)
         text("map_batch", "name", name)
@@ -126,21 +126,27 @@ class Dataset(metaclass=_Words):
 
     def filter(self, predicate: Callable[..., Any], *, name: str = "", seed: int = 0,
                mask: bool = False, random: bool | None = None) -> Dataset:
-        """Keeps what passes; makes a stream. With `mask` rows stay, marked as not valid."""
+        """Keeps the samples for which `predicate` returns true. The result is a stream.
+
+        With `mask`, rejected rows stay, marked as not valid.
+        """
         known = map_arguments("filter", predicate, self._native, name=name, seed=seed,
                               random=random)
         return Dataset(self._native.filter(predicate, known, flag("filter", "mask", mask)))
 
     def take_while(self, predicate: Callable[..., Any], *, name: str = "", seed: int = 0,
                    random: bool | None = None) -> Dataset:
-        """Ends at the first element that does not pass."""
+        """Ends before the first element for which `predicate` returns false."""
         known = map_arguments("take_while", predicate, self._native, name=name, seed=seed,
                               random=random)
         return Dataset(self._native.take_while(predicate, known))
 
     def select(self, predicate: Callable[..., Any], *, name: str = "", seed: int = 0,
                random: bool | None = None) -> Dataset:
-        """Keeps what passes, found once when a loader is made; the data stays indexed."""
+        """Keeps the samples for which `predicate` returns true; the data stays indexed.
+
+        The predicate runs once for each sample, when a loader is created.
+        """
         if isinstance(predicate, Iterable) and not callable(predicate):
             raise refuse("select", "predicate", predicate, "is not a function",
                          "for samples by number: ps.from_tensor_slices(numbers).map(fn)")
@@ -149,10 +155,10 @@ class Dataset(metaclass=_Words):
         return Dataset(self._native.select(predicate, known))
 
     def split(self, fraction: float, *, seed: int = 0) -> tuple[Dataset, Dataset]:
-        """Two parts that share no sample: `round(fraction * N)` of them, and the rest.
+        """Splits the samples into two datasets: `round(fraction * N)` of them, and the rest.
 
-        The seed decides which samples; each part keeps the order of the dataset. `ConfigError`
-        where a part would be empty.
+        The seed determines which samples; each part keeps the order of the dataset. Raises
+        `ConfigError` if a part would be empty.
         """
         first, rest = self._native.split(
             number_of("split", "fraction", fraction, least=0, most=1,
@@ -161,19 +167,19 @@ class Dataset(metaclass=_Words):
         return Dataset(first), Dataset(rest)
 
     def resolve(self) -> Dataset:
-        """The same dataset once every `select` has run: its length is known. A loader does this
-        by itself; what was found is shared by all copies of the dataset."""
+        """Runs every `select` now and returns the dataset with a known length. A loader does this
+        by itself; all copies of the dataset share the result."""
         return Dataset(self._native.resolve())
 
     def flat_map(self, fn: Callable[..., Dataset], *, name: str = "",
                  spec: Spec = None) -> Dataset:
-        """The elements of the datasets that `fn` returns, one after the other."""
+        """The elements of the datasets that `fn` returns, one dataset after the other."""
         map_arguments("flat_map", fn, self._native, name=name)
         return Dataset(self._native.flat_map(fn, name or name_of(fn), spec))
 
     def interleave(self, fn: Callable[..., Dataset], *, cycle: int = 16, block: int = 1,
                    name: str = "", spec: Spec = None) -> Dataset:
-        """Takes turns between the datasets of `cycle` elements, `block` elements at a time."""
+        """Alternates between the datasets of `cycle` elements, `block` elements at a time."""
         map_arguments("interleave", fn, self._native, name=name)
         return Dataset(self._native.interleave(
             fn, whole("interleave", "cycle", cycle, least=1),
@@ -183,9 +189,9 @@ class Dataset(metaclass=_Words):
 
     def shuffle(self, *, seed: int | str | None = None, reshuffle_each_epoch: bool = True,
                 window: int | None = None) -> Dataset:
-        """The whole dataset in another order, each epoch anew; or `window` elements at a time.
+        """Shuffles the whole dataset, differently in each epoch; or windows of `window` elements.
 
-        `seed="random"` is drawn when the loader is made, and kept in its state.
+        `seed="random"` draws a seed when the loader is created and saves it in the state.
         """
         if isinstance(seed, str) and seed != "random":
             raise ConfigError(f"shuffle: a seed is a number or \"random\", not {seed!r}")
@@ -196,9 +202,9 @@ class Dataset(metaclass=_Words):
             whole_or_none("shuffle", "window", window, least=1)))
 
     def repeat(self, count: int | None = None) -> Dataset:
-        """`count` times; `None` or -1: without an end."""
+        """Repeats the data `count` times; `None` or -1: endlessly."""
         return Dataset(self._native.repeat(-1 if count is None else whole(
-            "repeat", "count", count, least=-1, remedy="None or -1 repeats without an end")))
+            "repeat", "count", count, least=-1, remedy="None or -1 repeats endlessly")))
 
     def take(self, count: int) -> Dataset:
         """The first `count` elements; after `batch`, steps. -1: all."""
@@ -210,15 +216,16 @@ class Dataset(metaclass=_Words):
         return Dataset(self._native.skip(whole("skip", "count", count)))
 
     def shard(self, count: int, index: int) -> Dataset:
-        """Elements index, index + count, ... Part of the dataset; replicas never use it."""
+        """Elements index, index + count, ... Not for replicas: loaders cut their shares."""
         return Dataset(self._native.shard(whole("shard", "count", count, least=1),
                                           whole("shard", "index", index)))
 
     def concatenate(self, other: Dataset) -> Dataset:
+        """The elements of this dataset, then those of `other`."""
         return Dataset(self._native.concatenate(_native_of("concatenate", other)))
 
     def zip(self, *others: Dataset, strict: bool = False) -> Dataset:
-        """Tuples of one sample each; stops at the shortest."""
+        """Tuples of one sample of each; ends with the shortest."""
         return zip(self, *others, strict=strict)
 
     def enumerate(self) -> Dataset:
@@ -230,14 +237,14 @@ class Dataset(metaclass=_Words):
     def batch(self, size: int, *, tail: str | None = None, drop_remainder: bool = False,
               collate_fn: Callable[[list[Any]], Any] | None = None, spec: Spec = None,
               workers: int | None = None, name: str = "") -> Dataset:
-        """Global batches: `size` samples whatever the number of replicas.
+        """Groups samples into global batches of `size`, for any number of replicas.
 
         `tail` is "short", "even", "pad", "drop", "wrap" or "strict".
 
-        `collate_fn(samples)` makes the batch of a list of samples, which may differ in size: arrays
-        with one row for each of them, in dicts and tuples. The first batch shows what these are;
-        where a size differs from batch to batch `spec` says so, with None for it. `workers` as in
-        `map`.
+        `collate_fn(samples)` builds the batch from a list of samples, which may differ in size. It
+        returns arrays with one row per sample, in dicts and tuples. The first batch determines
+        their dtypes and shapes; pass `spec` with None for a size that varies by batch.
+        `workers`: see `map`.
         """
         choice("batch", "tail", tail, TAILS)
         batched = self._native.batch(
@@ -249,7 +256,7 @@ class Dataset(metaclass=_Words):
                      if value not in (None, "")]
             if given:
                 raise ConfigError(f"batch: {given[0]}= is for a collate_fn, and there is none",
-                                  remedy="without one rows are stacked, in the engine")
+                                  remedy="leave it out: the engine stacks the rows")
             return Dataset(batched)
         check_callable("batch", collate_fn)
         team = team_of(f"collate_fn({name_of(collate_fn)})", collate_fn,
@@ -258,29 +265,32 @@ class Dataset(metaclass=_Words):
                                                          spec, team)))
 
     def unbatch(self) -> Dataset:
-        """The rows of batches, or of elements that carry several rows."""
+        """The rows of batches, or of elements with several rows."""
         return Dataset(self._native.unbatch())
 
     # Running
 
     def cache(self, *, bytes_max: int | None = None) -> Dataset:
-        """Keeps in memory what the first pass gave; shared by all copies of this dataset."""
+        """Keeps the samples of the first pass in memory, for all copies of this dataset."""
         return Dataset(self._native.cache(whole_or_none("cache", "bytes_max", bytes_max)))
 
     def prefetch(self, steps: int = 0, *, bytes: int = 0) -> Dataset:
-        """A wish for look-ahead; what a loader needs it finds by itself."""
-        ahead = "leave prefetch out: a loader works ahead by itself"
+        """Asks for at least `steps` batches to be prepared in advance. Rarely needed: the loader
+        tunes this itself."""
+        ahead = "leave prefetch out: a loader prefetches by itself"
         return Dataset(self._native.prefetch(whole("prefetch", "steps", steps, remedy=ahead),
                                              whole("prefetch", "bytes", bytes, remedy=ahead)))
 
     def with_options(self, *, name: str = "", threads: int | None = None,
                      lookahead_bytes: int | None = None) -> Dataset:
+        """Sets defaults for loaders of this dataset, and a name for error messages."""
         return Dataset(self._native.with_options(
             text("with_options", "name", name),
             whole_or_none("with_options", "threads", threads, most=THREADS_MAX),
             whole_or_none("with_options", "lookahead_bytes", lookahead_bytes)))
 
     def apply(self, transform: Callable[[Dataset], T]) -> T:
+        """`transform(self)`, for chaining."""
         if not callable(transform):
             raise refuse("apply", "transform", transform, "is not a function",
                          "pass a function of a dataset, as in apply(lambda ds: ds.batch(4))")
@@ -290,11 +300,11 @@ class Dataset(metaclass=_Words):
 
     @property
     def element_spec(self) -> Spec:
-        """Fields in the structure of the elements; None where only running shows it."""
+        """Fields in the structure of the elements; None if not known before running."""
         return self._native.element_spec()
 
     def cardinality(self) -> int:
-        """Elements, or steps once batched; `ps.INFINITE` and `ps.UNKNOWN` where there is none."""
+        """Number of elements, or of steps once batched; or `ps.INFINITE` or `ps.UNKNOWN`."""
         return self._native.cardinality()
 
     @property
@@ -303,15 +313,15 @@ class Dataset(metaclass=_Words):
 
     @property
     def streamed(self) -> bool:
-        """True when elements are numbered only as they are pulled."""
+        """True for a stream, whose elements can only be read in order."""
         return self._native.streamed()
 
     def describe(self) -> str:
-        """One line per node."""
+        """The pipeline as text, one line per node."""
         return self._native.describe()
 
     def sample(self, number: int) -> Any:
-        """Computes the sample at position `number` of the first pass, alone."""
+        """Computes the sample at position `number` of the first pass, in the calling thread."""
         if whole("sample", "number", number, least=-INT64_MAX) < 0:
             raise IndexError(f"sample {number}: positions count from 0")
         return self._native.sample(int(number))
@@ -320,9 +330,10 @@ class Dataset(metaclass=_Words):
         count = self.cardinality()
         if count < 0:
             if count != INFINITE and not self.streamed:
-                raise TypeError("the length of this dataset is not known yet: select() decides "
-                                "only when it runs; call resolve()")
-            why = "is endless" if count == INFINITE else "shows its length only as it is pulled"
+                raise TypeError("the length of this dataset is not known before select() has "
+                                "run: call resolve()")
+            why = ("is endless" if count == INFINITE
+                   else "is a stream, whose length is unknown until it ends")
             raise TypeError(f"this dataset {why}: there is no len(); see cardinality()")
         return count
 
@@ -330,8 +341,8 @@ class Dataset(metaclass=_Words):
         return True
 
     def __iter__(self) -> Iterator[Any]:
-        """One epoch: batches once batched, else samples, which may differ in size. The next one is
-        reshuffled."""
+        """One epoch of batches, or of samples if the dataset is not batched. Samples may differ in
+        size. The next epoch is reshuffled."""
         from .loader import Loader
         packs = not self.batched and not _has_one_shape(self.element_spec)
         if self._loader is None:
@@ -351,7 +362,7 @@ class Dataset(metaclass=_Words):
 
 
 def _has_one_shape(spec: Spec) -> bool:
-    """Whether a batch can hold such elements: all sizes are known."""
+    """Whether a batch can hold such elements: all their sizes are known."""
     if isinstance(spec, dict):
         spec = tuple(spec.values())
     if isinstance(spec, tuple):
@@ -361,7 +372,7 @@ def _has_one_shape(spec: Spec) -> bool:
 
 def _native_of(word: str, dataset: Any) -> _native.Dataset:
     if not isinstance(dataset, Dataset):
-        raise ConfigError(f"{word}: wants a Dataset, not {type(dataset).__name__}",
+        raise ConfigError(f"{word}: expected a Dataset, not {type(dataset).__name__}",
                           remedy="arrays become one with from_tensor_slices, iterators with "
                                  "from_generator")
     return dataset._native
@@ -380,7 +391,7 @@ def range(start: int, stop: int | None = None, step: int = 1) -> Dataset:
 
 @explained
 def from_tensors(sample: Any, *, name: str = "") -> Dataset:
-    """One element."""
+    """A dataset of one element."""
     return Dataset(_native.from_tensors(sample, text("from_tensors", "name", name)))
 
 
@@ -388,7 +399,7 @@ def from_tensors(sample: Any, *, name: str = "") -> Dataset:
 def from_tensor_slices(arrays: Any, *, name: str = "") -> Dataset:
     """The rows of arrays, which are read in place: do not change them while a loader runs.
 
-    A list or an array of str, or of bytes, gives one of them a sample.
+    A list or an array of str, or of bytes, has one of them per sample.
     """
     return Dataset(_native.from_tensor_slices(arrays, text("from_tensor_slices", "name", name)))
 
@@ -407,12 +418,12 @@ def from_index(size: int, fn: Callable[[int], Any], *, name: str = "",
 @explained
 def from_generator(factory: Callable[..., Iterable[Any]] | Iterable[Any], *, name: str = "",
                    spec: Spec = None, resumable: bool | None = None) -> Dataset:
-    """A stream. `factory()` makes an iterator for each pass: a generator function, say.
+    """A stream. `factory()` returns an iterator for each pass; a generator function, for example.
 
-    With a parameter named `epoch` it is told which. An iterable that can be iterated again is
-    taken as well. Where what it makes has `save() -> str` and `restore(str)`, a state holds what
-    it saved (`resumable`, found by itself for classes); any other iterator is pulled again from
-    its start.
+    A parameter named `epoch` receives the number of the pass. An iterable that can be iterated
+    again is accepted too. If the iterator has `save() -> str` and `restore(str)`, a state contains
+    what it saved (`resumable`; detected for classes); any other iterator is read again from its
+    start.
     """
     text("from_generator", "name", name)
     if resumable is not None:
@@ -420,15 +431,16 @@ def from_generator(factory: Callable[..., Iterable[Any]] | Iterable[Any], *, nam
     if inspect.isgenerator(factory) or (hasattr(factory, "__next__") and not callable(factory)):
         raise ConfigError(
             f"from_generator: this {type(factory).__name__} is an iterator, which runs only once",
-            remedy="pass the function that makes it, without calling it: from_generator(numbers), "
-                   "not from_generator(numbers())")
+            remedy="pass the function that returns it, without calling it: "
+                   "from_generator(numbers), not from_generator(numbers())")
     if not callable(factory):
         if not hasattr(factory, "__iter__"):
             raise ConfigError(f"from_generator: {type(factory).__name__} cannot be iterated")
         if resumable:
             raise ConfigError(
-                f"from_generator: resumable=True, and a {type(factory).__name__} makes iterators "
-                "without save() and restore()", remedy="pass a class or function that makes them")
+                f"from_generator: resumable=True, but the iterators of a {type(factory).__name__} "
+                "have no save() and restore()",
+                remedy="pass a class or function whose iterators have them")
         return Dataset(_native.from_generator(factory.__iter__, name or name_of(factory), spec,
                                               False, False))
     takes_epoch = "epoch" in (parameters_of(factory) or {})
@@ -441,7 +453,7 @@ def from_generator(factory: Callable[..., Iterable[Any]] | Iterable[Any], *, nam
 
 @explained
 def zip(*datasets: Dataset, strict: bool = False) -> Dataset:
-    """Tuples of one sample of each; stops at the shortest, or refuses others with `strict`."""
+    """Tuples of one sample of each; ends with the shortest. `strict` requires equal lengths."""
     if len(datasets) == 1 and isinstance(datasets[0], (tuple, list)):  # as tf.data writes it
         datasets = tuple(datasets[0])
     if len(datasets) == 1 and isinstance(datasets[0], dict):

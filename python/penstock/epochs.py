@@ -1,5 +1,5 @@
-"""Epochs of a fixed number of steps, `Loader(steps_per_epoch=)`: each one continues where the one
-before it ended, in the middle of a pass over the data or across its end."""
+"""Epochs of a fixed number of steps, `Loader(steps_per_epoch=)`: each one continues where the
+previous one ended, in the middle of a pass over the data or across its end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Epochs:
         self._epoch_done = 0  # steps received in this epoch
         self._pass_done = 0  # and in this pass
         self._pass: Iterator[_native.Batch] | None = None
-        self._loop: _EpochLoop | None = None  # the one that may ask for steps
+        self._loop: _EpochLoop | None = None  # the only one that may take steps
 
     def _too_few(self, steps: int) -> ConfigError:
         return ConfigError(
@@ -33,7 +33,7 @@ class Epochs:
             remedy="repeat() the data, or ask for fewer steps")
 
     def begin(self) -> _EpochLoop:
-        """A loop over what is left of this epoch; one that was left in its middle has ended it."""
+        """A loop over the rest of this epoch. Leaving a loop in its middle ends its epoch."""
         if self._loop is not None and self._loop.received:
             self._end()
         self._loop = _EpochLoop(self)
@@ -49,8 +49,8 @@ class Epochs:
         """The next step, or None at the end of the epoch."""
         if loop is not self._loop:
             raise ConfigError(
-                "Loader: a newer `for` has begun, or a state was loaded; with steps_per_epoch a "
-                "loader has one place", remedy="use a second Loader for loops side by side")
+                "Loader: a newer `for` has started, or a state was loaded; with steps_per_epoch a "
+                "loader has a single position", remedy="use a second Loader to run two loops")
         if self._epoch_done == self.steps:
             self._end()
             return None
@@ -68,13 +68,13 @@ class Epochs:
         received, self._pass_done, self._pass = self._pass_done, 0, self._native.iterate()
         if received >= self.steps:
             batch = next(self._pass, None)
-        if batch is None:  # a stream shows how long a pass is when it ends
+        if batch is None:  # the length of a stream is known when it ends
             self._end()
             raise self._too_few(received)
         return batch
 
     def set_epoch(self, epoch: int) -> None:
-        """Keeps the place when the epoch is the one under way, as loops that call it expect."""
+        """Keeps the position if `epoch` is the current one, as training loops expect."""
         if epoch != self.epoch:
             raise ConfigError(
                 f"set_epoch: the loader is at epoch {self.epoch}, and where epoch {epoch} of "
@@ -88,7 +88,7 @@ class Epochs:
 
     def restore(self, text: str) -> None:
         self._loop = self._pass = None
-        self._native.restore(text)  # refuses what is no state
+        self._native.restore(text)  # raises for text that is not a state
         state: dict[str, Any] = json.loads(text)
         step: int = state["step"]
         if "epochs" in state:
@@ -100,7 +100,7 @@ class Epochs:
                                                        "with")
         elif self._pass_steps is None and not self._endless:
             epoch, done = state["epoch"], step % self.steps
-        else:  # of a loader without steps_per_epoch: count what it has passed
+        else:  # of a loader without steps_per_epoch: count its steps
             epoch, done = divmod(state["epoch"] * (self._pass_steps or 0) + step, self.steps)
         self.epoch, self._epoch_done, self._pass_done = epoch, done, step
 

@@ -1,7 +1,7 @@
-"""The errors penstock raises. Each says what happened, where and, where there is one, the remedy.
+"""The errors that penstock raises. Each says what happened, where and, if there is one, the remedy.
 
-A function of yours that raises is another matter: its own exception comes back, with its type and
-traceback, and a note that names the sample, the op and the step.
+An exception in one of your functions is raised unchanged, with its type and traceback, and a note
+that names the sample, the op and the step.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 _OTHER_SIZES = ("use batch(n, collate_fn=...), which may pad; `for x in dataset` and sample(i) "
                 "show them one by one")
 
-# The engine speaks of C++; the same things in Python.
+# Translates the C++ names in the engine's messages to Python.
 _PYTHON = (
     (r"\{\.(\w+) = ([^{}]+)\}", r"\1=\2"),  # options: shuffle({.window = n}), {.name = ...}
     (r"\.(\w+) = (true|false)", r"\1=\2"),
@@ -38,7 +38,7 @@ _PYTHON = (
 
 
 class Error(Exception):
-    """Catch this for all of penstock's own errors."""
+    """The base class of all of penstock's errors."""
 
     def __init__(self, message: str, where: dict[str, Any] | None = None, place: str = "",
                  remedy: str = "") -> None:
@@ -56,23 +56,23 @@ class Error(Exception):
 
 
 class ConfigError(Error, ValueError):
-    """A wrong set-up, found before anything runs."""
+    """A mistake in the set-up, found before anything runs."""
 
 
 class ArgumentError(ConfigError, TypeError):
-    """A call that does not fit the function: a ConfigError that is a TypeError too."""
+    """A call that does not match the signature: a ConfigError that is also a TypeError."""
 
 
 class MissingNameError(ConfigError, AttributeError):
-    """A name of another library: a ConfigError that is an AttributeError too."""
+    """A name of another library: a ConfigError that is also an AttributeError."""
 
 
 class StateError(Error, ValueError):
-    """A state that cannot be restored: another dataset, truncated, garbled or of a newer format."""
+    """A state that cannot be loaded: of another dataset, truncated, garbled, of a newer format."""
 
 
 class SampleError(Error, RuntimeError):
-    """A sample that could not be made, for a reason that was not an exception of yours."""
+    """A sample that failed for a reason other than an exception in one of your functions."""
 
 
 class ResourceError(Error, RuntimeError):
@@ -88,4 +88,4 @@ class CancelledError(Error, RuntimeError):
 
 
 class InternalError(Error, RuntimeError):
-    """A broken promise of penstock's own. Please report it."""
+    """A bug in penstock. Please report it."""

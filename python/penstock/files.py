@@ -33,7 +33,7 @@ class FolderIndex:
 
     @property
     def left_out(self) -> str:
-        """What is in the folder and not among the images, in words."""
+        """Readable text about the entries of the folder that are not among the images."""
         return self._native.left_out_text()
 
     def save(self, file: Path) -> None:
@@ -41,12 +41,12 @@ class FolderIndex:
         self._native.save(path("save", "file", file))
 
     def check(self) -> None:
-        """Lists the folder again; an error names the first file that differs."""
+        """Lists the folder again; raises an error that names the first file that differs."""
         self._native.check()
 
 
 class ImageFolder(Dataset):
-    """What `image_folder` returns: a dataset that knows its classes."""
+    """The result of `image_folder`: a dataset with class names."""
 
     def __init__(self, native: _native.Dataset, index: FolderIndex) -> None:
         super().__init__(native)
@@ -61,7 +61,7 @@ class ImageFolder(Dataset):
 @explained
 def list_images(root: Path, *, extensions: Iterable[str] = (), follow_links: str = "inside",
                 labels: bool = True, index: Path = "") -> FolderIndex:
-    """Lists a folder of images: each folder directly in `root` that holds images is a class."""
+    """Lists a folder of images: each folder directly in `root` that contains images is a class."""
     return FolderIndex(_native.list_folder(
         path("list_images", "root", root), items("list_images", "extensions", extensions, text),
         text("list_images", "follow_links", follow_links), flag("list_images", "labels", labels),
@@ -72,9 +72,9 @@ def list_images(root: Path, *, extensions: Iterable[str] = (), follow_links: str
 def image_folder(root: Path | FolderIndex, *, extensions: Iterable[str] = (),
                  follow_links: str = "inside", labels: bool = True, with_path: bool = False,
                  index: Path = "") -> ImageFolder:
-    """{"image": the encoded file, "label": int64} of every image, sorted by name.
+    """{"image": the encoded file, "label": int64} for every image, sorted by name.
 
-    `class_names` of the dataset are the names of the folders, by label.
+    The `class_names` of the dataset are the names of the folders, indexed by label.
     """
     with_path = flag("image_folder", "with_path", with_path)
     if not isinstance(root, FolderIndex):
@@ -89,7 +89,7 @@ def image_folder(root: Path | FolderIndex, *, extensions: Iterable[str] = (),
 
 @explained
 def from_paths(paths: Iterable[Path], labels: Iterable[int] = ()) -> Dataset:
-    """{"image": the encoded file, "label": int64}, or without labels {"image"}."""
+    """{"image": the encoded file, "label": int64}, or {"image"} if there are no labels."""
     return Dataset(_native.from_paths(
         items("from_paths", "paths", paths, path),
         items("from_paths", "labels", labels, _label)))
@@ -101,12 +101,12 @@ def _label(word: str, name: str, value: object) -> int:
 
 @explained
 def list_files(pattern: Path, *, hidden: bool = False) -> Dataset:
-    """The paths of the files that match, sorted; `**` for any number of folders."""
+    """The sorted paths of the files that match; `**` matches any number of folders."""
     return Dataset(_native.list_files(path("list_files", "pattern", pattern),
                                       flag("list_files", "hidden", hidden)))
 
 
 @explained
 def read_file(path: str = "") -> _native.OpCall:
-    """Reads the file whose path the field `path` holds, and puts its bytes in its place."""
+    """An op for `map`: replaces the field `path`, the path of a file, by the bytes of the file."""
     return _native.read_file(text("read_file", "path", path))

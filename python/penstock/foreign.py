@@ -1,5 +1,5 @@
-"""Words of tf.data, torch, Keras, Grain and WebDataset that are not words of penstock, and what to
-write instead. Calls and names that use one fail with that sentence."""
+"""Arguments and names of tf.data, torch, Keras, Grain and WebDataset that penstock does not have,
+and what to write instead. Using one raises an error with that text."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ T = TypeVar("T")
 
 _THREADS = ("leave it out: functions run in parallel in the loader's threads; map(fn, workers=n) "
             "runs Python code in n processes, Loader(threads=n) sets a limit")
-_ORDER = "leave it out: the order is always the same, whatever the number of threads"
-_WORKERS = ("leave it out: a loader works in threads; for Python code that holds the interpreter "
-            "lock use ps.range(len(data)).map(data.__getitem__, workers=n)")
-_SAMPLER = ("there are no samplers yet: for an order of your own map over your indices, "
+_ORDER = "leave it out: the order is the same with any number of threads"
+_WORKERS = ("leave it out: a loader works in threads; for Python code that holds the GIL use "
+            "ps.range(len(data)).map(data.__getitem__, workers=n)")
+_SAMPLER = ("there are no samplers yet: for a custom order map over your indices, "
             "ps.from_tensor_slices(indices).map(data.__getitem__); ps.torch.BatchSampler plans for "
             "a torch DataLoader")
 _PINNED = "there is no pinned memory yet: copy with batch.torch() and .to(device)"
 _COLLATE = "batch(n, collate_fn=...) takes it"
 _BATCH = "batch is a verb of the dataset: ps.Loader(dataset.batch(n))"
-_DROP = 'say tail="drop"; without it the last batch is shorter and nothing is lost'
+_DROP = 'use tail="drop"; by default the last batch is shorter and no sample is lost'
 _SEED = "random numbers depend on the seed and the sample: shuffle(seed=...), map(seed=...)"
-_RANK = "say world= (the number of processes) and rank="
+_RANK = "use world= (the number of processes) and rank="
 _BUFFER = ("leave the number out: shuffle() permutes all of the data and needs no buffer; "
            "shuffle(window=n) is for streams")
-_AHEAD = "leave it out: a loader works ahead by itself, within Loader(lookahead_bytes=...)"
+_AHEAD = "leave it out: a loader prefetches by itself, within Loader(lookahead_bytes=...)"
 _EPOCHS = "each `for` over a loader is one epoch; repeat(n) repeats the data within an epoch"
 
 # By function, then by argument.
@@ -37,45 +37,45 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "*": {  # any function
         "num_parallel_calls": _THREADS, "deterministic": _ORDER, "num_workers": _WORKERS,
         "num_threads": _THREADS, "parallelism": _THREADS, "prefetch_buffer_size": _AHEAD,
-        "output_signature": "say spec=, as in spec=ps.Field(\"float32\", (3,))",
-        "output_types": "say spec=, as in spec=ps.Field(\"float32\", (3,))",
-        "output_shapes": "say spec=, as in spec=ps.Field(\"float32\", (3,))",
+        "output_signature": "use spec=, as in spec=ps.Field(\"float32\", (3,))",
+        "output_types": "use spec=, as in spec=ps.Field(\"float32\", (3,))",
+        "output_shapes": "use spec=, as in spec=ps.Field(\"float32\", (3,))",
         "drop_last": _DROP,
     },
     "shuffle": {
         "buffer_size": _BUFFER, "buffer": _BUFFER, "bufsize": _BUFFER,
-        "reshuffle_each_iteration": "say reshuffle_each_epoch=",
-        "generator": "say seed=, a number or \"random\"",
+        "reshuffle_each_iteration": "use reshuffle_each_epoch=",
+        "generator": "use seed=, a number or \"random\"",
     },
     "batch": {
-        "batch_size": "say size=, or batch(32)", "padding": "pad in a collate_fn: " + _COLLATE,
+        "batch_size": "use size=, or batch(32)", "padding": "pad in a collate_fn: " + _COLLATE,
         "padded_shapes": "pad in a collate_fn: " + _COLLATE,
     },
-    "interleave": {"cycle_length": "say cycle=", "block_length": "say block=",
-                   "map_func": "say fn="},
-    "map": {"map_func": "say fn=", "input_columns": "the function gets the whole sample",
-            "batched": "use map_batch(fn)", "num_proc": "say workers=", "transform": "say fn="},
-    "flat_map": {"map_func": "say fn="},
-    "filter": {"keep_in_memory": "put cache() before filter", "fn": "say predicate="},
+    "interleave": {"cycle_length": "use cycle=", "block_length": "use block=",
+                   "map_func": "use fn="},
+    "map": {"map_func": "use fn=", "input_columns": "the function gets the whole sample",
+            "batched": "use map_batch(fn)", "num_proc": "use workers=", "transform": "use fn="},
+    "flat_map": {"map_func": "use fn="},
+    "filter": {"keep_in_memory": "put cache() before filter", "fn": "use predicate="},
     "prefetch": {"buffer_size": _AHEAD},
-    "repeat": {"num_epochs": "say count=", "seed": "shuffle(seed=) sets the order"},
+    "repeat": {"num_epochs": "use count=", "seed": "shuffle(seed=) sets the order"},
     "cache": {"filename": "a cache is in memory; there is none on disk yet",
               "in_memory": "leave it out: a cache is always in memory"},
     "enumerate": {"start": "it counts from 0: .enumerate().map(lambda i, x: (i + start, x))"},
-    "shard": {"num_shards": "say count=", "num_replicas": "say count="},
-    "take": {"num": "say count="},
-    "skip": {"num": "say count="},
-    "split": {"lengths": "say fraction=, the size of the first part",
-              "test_size": "say fraction=, the size of the first part",
-              "train_size": "say fraction=", "generator": "say seed="},
+    "shard": {"num_shards": "use count=", "num_replicas": "use count="},
+    "take": {"num": "use count="},
+    "skip": {"num": "use count="},
+    "split": {"lengths": "use fraction=, the size of the first part",
+              "test_size": "use fraction=, the size of the first part",
+              "train_size": "use fraction=", "generator": "use seed="},
     "from_generator": {"args": "bind the arguments: from_generator(lambda: numbers(args))",
-                       "generator": "say factory=, the function that makes the iterator"},
+                       "generator": "use factory=, the function that makes the iterator"},
     "from_tensor_slices": {"tensors": "pass the arrays without a name"},
-    "list_files": {"file_pattern": "say pattern=",
+    "list_files": {"file_pattern": "use pattern=",
                    "shuffle": "leave it out and call shuffle(): the files are sorted",
                    "seed": "leave it out and call shuffle(seed=): the files are sorted"},
     "image_folder": {
-        "directory": "say root=", "transform": "map(ps.image.decode()...) after it",
+        "directory": "use root=", "transform": "map(ps.image.decode()...) after it",
         "image_size": "map(ps.image.decode().resize(height, width)) after it",
         "batch_size": "call batch(n) after map",
         "class_names": "classes are the folders in order of name; .class_names lists them",
@@ -92,15 +92,15 @@ ARGUMENTS: dict[str, dict[str, str]] = {
                          "for a torch DataLoader",
         "shuffle": "shuffle is a verb of the dataset: ps.Loader(dataset.shuffle().batch(n))",
         "collate_fn": _COLLATE, "pin_memory": _PINNED, "pin_memory_device": _PINNED,
-        "drop_remainder": _DROP, "timeout": "say stall_after=seconds, stall_is_error=True",
-        "worker_init_fn": "there is none: random numbers depend on the sample; what is costly to "
-                          "make is best kept in the module of the function",
+        "drop_remainder": _DROP, "timeout": "use stall_after=seconds, stall_is_error=True",
+        "worker_init_fn": "there is none: random numbers depend on the sample; keep objects "
+                          "that are costly to create in the module of the function",
         "multiprocessing_context": "workers are always spawned: map(fn, workers=n)",
         "generator": _SEED, "seed": _SEED, "prefetch_factor": _AHEAD, "prefetch": _AHEAD,
         "persistent_workers": "leave it out: workers live as long as the loader",
         "in_order": _ORDER, "workers": "workers belong to a function: map(fn, workers=n)",
         "epochs": _EPOCHS, "num_epochs": _EPOCHS, "repeat": _EPOCHS,
-        "steps": "say steps_per_epoch=", "world_size": _RANK, "num_replicas": _RANK,
+        "steps": "use steps_per_epoch=", "world_size": _RANK, "num_replicas": _RANK,
         "num_shards": _RANK, "shard_options": _RANK, "read_options": _AHEAD,
         "snapshot_every_n_steps": "leave it out: state_dict() is cheap at every step",
         "use_multiprocessing": "workers belong to a function: map(fn, workers=n)",
@@ -126,7 +126,7 @@ POSITIONAL: dict[str, str] = {
 
 # What a call that leaves out an argument should be.
 LEFT_OUT: dict[str, str] = {
-    "batch": "say how many samples a global batch has: batch(32)",
+    "batch": "pass the size of the global batch: batch(32)",
     "MirroredStrategy": 'name the devices: MirroredStrategy(["cpu:0", "cpu:1"])',
     "Loader": "pass a dataset of batches: ps.Loader(dataset.batch(32))",
 }
@@ -140,7 +140,7 @@ _MIXTURE = (f"{_NOT_YET}: ps.zip, concatenate and interleave combine datasets, a
 
 # Names on a Dataset, on its class and on the package.
 VERBS: dict[str, str] = {
-    "as_numpy_iterator": "iterate the dataset: `for x in dataset` gives NumPy values",
+    "as_numpy_iterator": "iterate the dataset: `for x in dataset` yields NumPy values",
     "padded_batch": _RAGGED, "ragged_batch": _RAGGED, "sparse_batch": _RAGGED,
     "bucket_by_sequence_length": f"{_NOT_YET}: sort by length, batch(n, collate_fn=pad), then "
                                  "shuffle() the steps",
@@ -195,7 +195,7 @@ def _arguments_of(signature: inspect.Signature) -> str:
 
 def _misfit(word: str, signature: inspect.Signature, args: tuple[Any, ...],
             named: dict[str, Any], error: TypeError) -> ArgumentError:
-    """What is wrong with a call that does not fit `signature`."""
+    """The error for a call that does not match `signature`."""
     kinds = inspect.Parameter
     known = [each.name for each in signature.parameters.values()
              if each.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)]
@@ -206,7 +206,7 @@ def _misfit(word: str, signature: inspect.Signature, args: tuple[Any, ...],
                   or (f"did you mean {near[0]}=?" if near else _arguments_of(signature)))
         return ArgumentError(f"{word}: there is no argument {strange}=", remedy=remedy)
     if "too many positional" in str(error):
-        return ArgumentError(f"{word}: too many arguments without a name",
+        return ArgumentError(f"{word}: too many positional arguments",
                              remedy=POSITIONAL.get(word) or _arguments_of(signature))
     return ArgumentError(f"{word}: {error}",
                          remedy=LEFT_OUT.get(word) or _arguments_of(signature))
@@ -230,8 +230,8 @@ def _checked_call(word: str, fn: Callable[..., Any],
 
 
 def explained(target: T, word: str = "", signature: inspect.Signature | None = None) -> T:
-    """A decorator for functions, and for the public methods of classes: a call that does not fit
-    the signature is an ArgumentError that says what to write instead."""
+    """Decorates functions, and the public methods of classes: a call that does not match the
+    signature raises an ArgumentError that says what to write instead."""
     if isinstance(target, type):
         for name, member in list(vars(target).items()):
             if inspect.isfunction(member) and (name == "__init__" or not name.startswith("_")):

@@ -1,4 +1,4 @@
-"""What is known of a user's function before it is called."""
+"""What can be found out about a user's function before it is called."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def name_of(fn: Any) -> str:
 
 
 def parameters_of(fn: Callable[..., Any]) -> dict[str, inspect.Parameter] | None:
-    """None where Python cannot say, as for some builtins."""
+    """None if Python cannot tell, as for some builtins."""
     try:
         return dict(inspect.signature(fn).parameters)
     except (TypeError, ValueError):
@@ -30,16 +30,16 @@ def check_callable(word: str, fn: Any) -> None:
                           remedy="pass the function itself, without calling it")
     if inspect.isgeneratorfunction(fn):
         raise ConfigError(
-            f"{word}: {name_of(fn)} is a generator function, which gives an iterator and no sample",
-            remedy="return one sample; for several from one use flat_map, and from_generator for "
-                   "data that comes in a row")
+            f"{word}: {name_of(fn)} is a generator function: it returns an iterator, not a sample",
+            remedy="return one sample; to return several use flat_map, and from_generator for a "
+                   "stream")
     if inspect.iscoroutinefunction(fn):
         raise ConfigError(f"{word}: {name_of(fn)} is a coroutine function; nothing awaits it here",
-                          remedy="give a plain function: it runs in a thread, and may wait")
+                          remedy="pass a plain function: it runs in a thread, and may block")
 
 
 def check_arity(word: str, fn: Callable[..., Any], dataset: _native.Dataset, keyed: bool) -> None:
-    """Refuses a function that cannot be called with the elements there are."""
+    """Raises ConfigError if the function cannot be called with the elements of the dataset."""
     arity = dataset.arity()
     if arity < 0:
         return

@@ -1,9 +1,9 @@
-"""Images: chains of ops that run in one pass, from the file's bytes to the place in the batch.
+"""Images: chains of ops that run in one pass, from the bytes of the file into the batch.
 
     chain = ps.image.decode().resize(64, 64).random_flip().to_float()
     ds = ps.image_folder("train").map(chain).batch(64)
 
-The ops are those of the C++ library, by the same words; `help(ps.image.Chain)` lists them.
+The ops have the same names as in the C++ library; `help(ps.image.Chain)` lists them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .foreign import explained
 
 
 def _plain(word: str, name: str, value: Any) -> Any:
-    """What JSON holds."""
+    """The value as JSON can hold it."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
@@ -34,18 +34,18 @@ def _plain(word: str, name: str, value: Any) -> Any:
 
 @explained
 class Chain:
-    """A value; each op gives a longer chain. `Dataset.map` takes it as it takes a function."""
+    """An immutable value; each op returns a longer chain. `Dataset.map` accepts it."""
 
     def __init__(self, native: _native.Chain) -> None:
         self._native: _native.Chain = made_by("a Chain", native, _native.Chain,
                                               "begin with ps.image.decode() or ps.image.of()")
 
     def seed(self, seed: int) -> Chain:
-        """Random ops draw other numbers; default 0."""
+        """Sets the seed of the random ops; default 0."""
         return Chain(self._native.seed(seed_of("seed", seed)))
 
     def step(self, word: str, **arguments: Any) -> Chain:
-        """The op `word`; the methods do the same."""
+        """Adds the op named `word`, like the method of that name."""
         return Chain(self._native.step(text("step", "word", word), json.dumps(
             {name: _plain(word, name, value) for name, value in arguments.items()})))
 
@@ -76,7 +76,7 @@ for _word, _about, _parameters in _native.image_steps():
 
 @explained
 def of(field: str = "") -> Chain:
-    """A chain that begins with pixels: u8, u16 or f32 (white is 1), [height, width(, channels)]."""
+    """A chain that starts with pixels: u8, u16 or f32 (white is 1), [height, width(, channels)]."""
     return Chain(_native.image_of(text("of", "field", field)))
 
 
@@ -84,7 +84,7 @@ def of(field: str = "") -> Chain:
 def decode(channels: int = 3, *, field: str = "", keep_16_bit: bool = False,
            fast_scale: bool = False, pixels_max: int = 1 << 27,
            side_max: int = 65_535, bytes_max: int = 1 << 30, time_max: float = 10.0) -> Chain:
-    """A chain that begins with encoded bytes; the format is told by content."""
+    """A chain that starts with encoded bytes. The format is detected from the content."""
     return of(text("decode", "field", field)).step(
         "decode", channels=whole("decode", "channels", channels),
         keep_16_bit=flag("decode", "keep_16_bit", keep_16_bit),
@@ -97,7 +97,7 @@ def decode(channels: int = 3, *, field: str = "", keep_16_bit: bool = False,
 
 @explained
 def one_hot(classes: int, field: str = "label") -> _native.OpCall:
-    """The field of class numbers becomes float32 vectors of length `classes`."""
+    """Replaces the class numbers in `field` by float32 vectors of length `classes`."""
     return _native.one_hot(whole("one_hot", "classes", classes, least=1, most=2**31 - 1),
                            text("one_hot", "field", field))
 
@@ -105,14 +105,14 @@ def one_hot(classes: int, field: str = "label") -> _native.OpCall:
 @explained
 def mixup(alpha: float = 0.2, *, chance: float = 1.0, seed: int = 0, image: str = "image",
           label: str = "label") -> _native.OpCall:
-    """After batch: each sample is mixed with a partner of its global batch, labels alike."""
+    """After batch: mixes each sample and its label with a partner from the same global batch."""
     return _native.mixup(*_mix("mixup", alpha, chance, seed, image, label))
 
 
 @explained
 def cutmix(alpha: float = 1.0, *, chance: float = 1.0, seed: int = 0, image: str = "image",
            label: str = "label") -> _native.OpCall:
-    """After batch: a rectangle of a partner of the same global batch is pasted, labels alike."""
+    """After batch: pastes a rectangle of a partner from the same global batch, and mixes labels."""
     return _native.cutmix(*_mix("cutmix", alpha, chance, seed, image, label))
 
 

@@ -1,10 +1,10 @@
-"""penstock beside Keras: `ps.keras`, on its TensorFlow, torch and JAX backends.
+"""Adapters for Keras: `ps.keras`, on its TensorFlow, torch and JAX backends.
 
     data = ps.keras.dataset(ps.Loader(ds), x="image", y="label")
     model.fit(data, epochs=3, shuffle=False)           # the order is the loader's
 
-Batches have their true sizes, so that gradient, loss and metrics are those of the samples. Where
-shapes must not change (tail="pad", or `to_tf` for a MirroredStrategy) missing rows weigh nothing.
+Batches have their true sizes, so gradient, loss and metrics are exact means over the samples. If
+shapes must not change (tail="pad", or `to_tf` for a MirroredStrategy) padding has weight zero.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ __all__ = ["Dataset", "ExactLoss", "Resume", "Stream", "dataset", "fit", "metric
 @explained
 def dataset(loader: Loader, *, x: str | Iterable[str] | None = None, y: str | None = None,
             sample_weight: str | None = None, steps_per_epoch: int | None = None) -> Dataset:
-    """A loader for fit, evaluate and predict, on every backend.
+    """A PyDataset over a loader for fit, evaluate and predict, on every backend.
 
-    Elements that are tuples are (x, y) or (x, y, sample_weight). Of dicts, name the fields: `x`
-    may be several, which are given as a dict; all but the others by default. Under tail="pad" and
-    in several processes there are sample weights, which multiply your own. `steps_per_epoch` below
-    a pass lets the next epoch continue where this one ended; endless data needs it.
+    Tuples are taken as (x, y) or (x, y, sample_weight). For dicts, name the fields: `x` may be
+    several, which are passed as a dict; by default all but the others. With tail="pad" and with
+    several processes there are sample weights, multiplied by your own. With `steps_per_epoch` less
+    than a pass, the next epoch continues where this one ended; endless data needs it.
     """
     for name, value in (("y", y), ("sample_weight", sample_weight)):
         if value is not None:

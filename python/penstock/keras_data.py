@@ -18,21 +18,21 @@ from .errors import ConfigError, StateError
 from .foreign import explained
 from .loader import Batch, Loader
 
-_SHUFFLED = ("fit asks for the steps in an order of its own (shuffle=True is its default)")
-_UNSHUFFLED = "fit(..., shuffle=False): the loader has shuffled already, and reads ahead then"
+_SHUFFLED = ("fit requests the steps in an order of its own (shuffle=True is its default)")
+_UNSHUFFLED = "fit(..., shuffle=False): the loader has shuffled already, and can then prefetch"
 
 
 class _Walk:
-    """Steps by number. Those asked for in order are read ahead; any other is computed alone."""
+    """Steps by number. Steps requested in order are prefetched; any other is computed alone."""
 
-    # Keras looks at steps before it begins, and TensorFlow then reads ahead of the look: these
-    # are kept, as far as memory allows.
+    # Keras inspects steps before it begins, and TensorFlow prefetches meanwhile: these steps are
+    # kept, as far as memory allows.
     KEPT_STEPS = 4
     KEPT_BYTES = 64 << 20
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
-        self._lock = threading.Lock()  # TensorFlow asks in threads of its own
+        self._lock = threading.Lock()  # TensorFlow calls from its own threads
         self._loop: Iterator[Batch] | None = None
         self._pass = 0
         self._next = 0
@@ -42,7 +42,7 @@ class _Walk:
         self.states_max: int | None = 2 * self.KEPT_STEPS
 
     def batch(self, number: int, step: int, looking: bool = False) -> Batch | None:
-        """Step `step` of pass `number`; None where the pass has no more than `step` steps."""
+        """Step `step` of pass `number`; None if the pass has no more than `step` steps."""
         with self._lock:
             if (number, step) in self._kept:
                 return self._kept[number, step] if looking else self._kept.pop((number, step))
@@ -67,7 +67,7 @@ class _Walk:
             held -= self._kept.popitem()[1].nbytes  # the newest: fit begins with the first
 
     def _begin(self, number: int) -> None:
-        self._loop = None  # ends it: the loader then has one loop, and this place
+        self._loop = None  # ends it, so that the loader has a single loop and position
         self._loader.set_epoch(number)
         self._loop = iter(self._loader)
         self._pass, self._next = number, 0
@@ -111,11 +111,11 @@ class _Walk:
 
 @explained
 class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
-    """The steps of a loader by number; made by `ps.keras.dataset`.
+    """The steps of a loader by number, as returned by `ps.keras.dataset`.
 
-    `data[i]` depends on i and the epoch alone. An epoch ends when fit has had all of it; each
-    evaluate or predict is one too. `fit(steps_per_epoch=n)` makes epochs of n steps that continue
-    one another, as `ps.keras.dataset(loader, steps_per_epoch=n)` does.
+    `data[i]` depends only on i and the epoch. An epoch ends when fit has received all of it; each
+    evaluate or predict is one too. `fit(steps_per_epoch=n)` has epochs of n steps, each of which
+    continues the previous one, like `ps.keras.dataset(loader, steps_per_epoch=n)`.
     """
 
     def __init__(self, loader: Loader, *, x: Any = None, y: str | None = None,
@@ -123,9 +123,9 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
                  replicas: int = 0) -> None:
         super().__init__(workers=1)  # the loader's threads do the work
         if not isinstance(loader, Loader):
-            raise ConfigError(f"ps.keras.dataset: wants a Loader, not {type(loader).__name__}",
-                              remedy="make one: ps.Loader(dataset)")
-        if loader.steps_per_epoch is not None:  # epochs are counted here: the walk is by passes
+            raise ConfigError(f"ps.keras.dataset: expected a Loader, not {type(loader).__name__}",
+                              remedy="pass ps.Loader(dataset)")
+        if loader.steps_per_epoch is not None:  # this class counts epochs, the walk counts passes
             steps_per_epoch = steps_per_epoch or loader.steps_per_epoch
             loader = loader._by_passes()
         self.loader = loader
@@ -137,23 +137,23 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         self._weighs = self._pads or plan.world > 1
         self._asked_steps = steps_per_epoch
         self._steps = self._check_steps(steps_per_epoch)
-        self._origin = (0, 0)  # an epoch, and the step of all passes with which it begins
+        self._origin = (0, 0)  # an epoch, and its first step counted over all passes
         self._replicas = replicas
         self._walk = _Walk(loader)
         self._epoch = loader.epoch
-        self._first = 0  # step of this epoch with which it begins: above 0 where it is resumed
+        self._first = 0  # the first step of this epoch: above 0 if it was resumed
         self._begun = False
         self._looking = False
         self._resumed_epoch_over = False
         self._want = 0
         self._shuffled = self._told_of_shuffle = False
-        self._pass_starts = [(0, 0)]  # of a stream: passes, and the step with which each began
-        # What was raised for a step: TensorFlow loses type and traceback on the way to fit.
+        self._pass_starts = [(0, 0)]  # of a stream: passes, and the first step of each
+        # The exception of a step: TensorFlow loses its type and traceback on the way to fit.
         self.failure: Exception | None = None
         self._take_place(loader.state_dict())
 
     def _take_place(self, state: dict[str, Any]) -> None:
-        """Begins where the loader is: a state may have been loaded into it."""
+        """Starts at the position of the loader, into which a state may have been loaded."""
         step = int(state.get("step", 0))
         if step == 0:
             return
@@ -169,16 +169,16 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         asked = whole_or_none("ps.keras.dataset", "steps_per_epoch", asked, least=1)
         if asked is None and known is None:
             raise ConfigError(
-                "ps.keras.dataset: the data has no length that is known before it runs, and Keras "
-                "must know where an epoch ends", remedy="name steps_per_epoch=")
+                "ps.keras.dataset: the length of the data is not known before it runs, and Keras "
+                "must know where an epoch ends", remedy="pass steps_per_epoch=")
         if known == 0:
-            raise ConfigError("ps.keras.dataset: there is not one step")
+            raise ConfigError("ps.keras.dataset: the data has no steps")
         if asked is None:
             assert known is not None
             return known
         if known is not None and asked > known:
-            raise ConfigError(f"ps.keras.dataset: steps_per_epoch={asked}, and a pass has {known}",
-                              remedy="repeat() the data, or name fewer steps")
+            raise ConfigError(f"ps.keras.dataset: steps_per_epoch={asked}, but a pass has {known}",
+                              remedy="repeat() the data, or use fewer steps")
         return asked
 
     # Keras' contract
@@ -203,8 +203,8 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
             iterator._num_batches = self._steps - self._first
         if self._resumed_epoch_over and not looking:
             raise ConfigError(
-                "ps.keras: the last epoch was resumed in its middle, and fit would give all that "
-                "follow as few steps as it had",
+                "ps.keras: the last epoch was resumed in its middle, and fit would run all the "
+                "following epochs with as few steps",
                 remedy="ps.keras.fit(model, data, ...), or a fit for that epoch alone and another "
                        "for the rest")
         self._begun = True
@@ -221,8 +221,8 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         self._begun = False
 
     def set_steps_per_epoch(self, steps: int) -> None:
-        """Epochs have so many steps from here on; what fit(steps_per_epoch=) does. Keras alone
-        would cut what it takes for one epoch into several, and the last of them short."""
+        """Sets the number of steps of the following epochs, like fit(steps_per_epoch=). Keras alone
+        would cut one epoch into several, and the last of them short."""
         steps = self._check_steps(steps)
         if steps == self._steps:
             return
@@ -237,23 +237,23 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
 
     @property
     def first_step(self) -> int:
-        """The step with which the epoch begins: 0 unless a state was loaded."""
+        """The first step of the epoch: 0 unless a state was loaded."""
         return self._first
 
     def set_epoch(self, epoch: int) -> None:
-        """The next epoch is this one, from its start, unless it is the one under way."""
+        """The next epoch is `epoch`, from its start; no effect if it is the current one."""
         epoch = whole("set_epoch", "epoch", epoch, remedy="epochs count from 0")
         if epoch != self._epoch:
             self._epoch, self._first = epoch, 0
 
     def state_dict(self, step: int | None = None) -> dict[str, Any]:
-        """The state when `step` steps of this epoch have been trained on; plain JSON.
+        """The state after training on `step` steps of this epoch, as plain JSON.
 
-        Keras reads ahead, so only a callback knows which (`ps.keras.Resume` is one). Without
-        `step`: the start of the epoch.
+        Keras prefetches, so only a callback knows the step (`ps.keras.Resume` is one). Default: the
+        start of the epoch.
         """
         if self._shuffled:
-            raise StateError(f"ps.keras: {_SHUFFLED}, so where it is cannot be said",
+            raise StateError(f"ps.keras: {_SHUFFLED}, so the position is unknown",
                              remedy=_UNSHUFFLED)
         step = self._first if step is None else whole("state_dict", "step", step)
         state = self._walk.state_after(*self._place(self._epoch, step))
@@ -265,18 +265,18 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
                 "origin": list(self._origin)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on there: the next epoch is the rest of the one in which it was taken."""
+        """Resumes there: the next epoch is the rest of the one in which the state was taken."""
         if not isinstance(state, dict) or state.get("penstock") != "keras":
-            raise StateError("ps.keras: this is no state of a ps.keras dataset",
-                             remedy="a loader's own state is loaded by the loader")
+            raise StateError("ps.keras: this is not a state of a ps.keras dataset",
+                             remedy="load a loader's state with loader.load_state_dict")
         epoch, step = int(state["epoch"]), int(state["step"])
         sizes = state["loader"].get("sizes") or [[0, 0, self._batch_samples]]
         if step and sizes[-1][-1] != self._batch_samples:
             raise StateError(
                 f"ps.keras: the state is {step} steps of {sizes[-1][-1]} samples into an epoch, "
-                f"and this loader's batches have {self._batch_samples}: fit cannot change the "
+                f"but this loader's batches have {self._batch_samples}: fit cannot change the "
                 "number of its steps",
-                remedy="the same batch size, or a state from the end of an epoch")
+                remedy="use the same batch size, or a state from the end of an epoch")
         step = self._take_epochs(state, epoch, step)
         if step >= self._steps:
             raise StateError(f"ps.keras: step {step} of an epoch of {self._steps} steps")
@@ -287,14 +287,14 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         self._resumed_epoch_over = False
 
     def _take_epochs(self, state: dict[str, Any], epoch: int, step: int) -> int:
-        """Takes over how long the epochs of a state are; gives the step of the epoch here."""
+        """Takes the length of the epochs from a state; returns the step in the epoch here."""
         asked = state.get("steps_per_epoch", self._asked_steps)
         if asked is None and self._asked_steps is not None and self._pass_steps is not None:
             self._origin = (epoch, epoch * self._pass_steps + step)  # its epochs were passes
             return 0
         if asked != self._asked_steps and None not in (asked, self._asked_steps):
             raise StateError(
-                f"ps.keras: the state is of epochs of {asked} steps, and these have "
+                f"ps.keras: the state is of epochs of {asked} steps, but these have "
                 f"{self._asked_steps}", remedy=f"steps_per_epoch={asked}")
         if asked is not None:
             self._steps = self._asked_steps = self._check_steps(asked)
@@ -303,7 +303,7 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         return step
 
     def keep_states(self) -> None:
-        """Keeps the state of every step until a later one was asked for."""
+        """Keeps the state of every step until a later one is requested."""
         self._walk.states_max = None
 
     # For replicas
@@ -311,13 +311,13 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
     def to_tf(self, strategy: Any) -> Dataset:
         """For fit under a tf.distribute.MirroredStrategy: each replica gets as many rows.
 
-        The samples of a step are spread evenly, and the rows that are missing weigh nothing, so
-        that TensorFlow, which can only cut equal parts, trains on every sample once and by its
-        true weight, whatever the number of replicas.
+        The samples of a step are spread evenly, and padding rows have weight zero, so that
+        TensorFlow, which can only cut equal parts, trains on every sample once and with its true
+        weight, for any number of replicas.
         """
         replicas = getattr(strategy, "num_replicas_in_sync", None)
         if not isinstance(replicas, int):
-            raise ConfigError(f"to_tf: wants a tf.distribute strategy, not "
+            raise ConfigError(f"to_tf: expected a tf.distribute strategy, not "
                               f"{type(strategy).__name__}")
         x, y, sample_weight = self._names
         made = type(self)(self.loader, x=x, y=y, sample_weight=sample_weight,
@@ -328,7 +328,7 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         return made
 
     def unpad(self, predictions: Any) -> Any:
-        """What `model.predict(data)` gave, without the rows that are padding."""
+        """The result of `model.predict(data)`, without the padding rows."""
         real = _np.concatenate([self._mask(step) for step in range(self._steps)])
         rows = _np.asarray(predictions)
         if len(rows) != len(real):
@@ -343,13 +343,13 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         return _np.arange(rows) < samples
 
     def _share_rows(self, samples: int) -> int:
-        """Of each replica. A Sequence's batches are as large as they come."""
+        """Rows of each replica. The batches of a Sequence may exceed the planned size."""
         return -(-max(self._batch_samples, samples) // self._replicas)
 
     # Steps and their parts
 
     def _place(self, epoch: int, step: int) -> tuple[int, int]:
-        """Pass and step in it: with steps_per_epoch an epoch goes on where the last one ended."""
+        """Pass, and step in it; with steps_per_epoch an epoch may begin inside a pass."""
         at = self._at(epoch, step)
         if self._pass_steps is not None:
             return divmod(at, self._pass_steps)
@@ -357,7 +357,7 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         return number, at - start
 
     def _at(self, epoch: int, step: int) -> int:
-        """Which step of all passes, one after the other."""
+        """The number of the step, counted over all passes."""
         first_epoch, first = self._origin
         return first + (epoch - first_epoch) * self._steps + step
 
@@ -369,9 +369,9 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
                 return batch
             if place < self._steps or self._pass_steps is not None:
                 raise ConfigError(
-                    f"ps.keras: the data ended after {place} steps, and steps_per_epoch is "
-                    f"{self._steps}", remedy="repeat() the data, or name fewer steps_per_epoch=")
-            # A stream shows how long a pass is when it ends; the epoch goes on in the next one.
+                    f"ps.keras: the data ended after {place} steps, but steps_per_epoch is "
+                    f"{self._steps}", remedy="repeat() the data, or use fewer steps_per_epoch=")
+            # The length of a stream is known when it ends; the epoch continues in the next pass.
             self._pass_starts.append((number + 1, self._at(epoch, step)))
 
     def _watch_order(self, index: int) -> None:
@@ -381,7 +381,7 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
             if not self._told_of_shuffle:
                 self._told_of_shuffle = True
                 warnings.warn(f"penstock: {_SHUFFLED}: every step is then computed when it is "
-                              f"asked for -> {_UNSHUFFLED}", stacklevel=3)
+                              f"requested -> {_UNSHUFFLED}", stacklevel=3)
             self._shuffled = True
         self._want = index + 1
 
@@ -412,14 +412,15 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
         parts = batch.numpy()
         if not isinstance(parts, dict):
             if (x, y, weight) != (None, None, None):
-                raise ConfigError("ps.keras.dataset: x=, y= and sample_weight= name fields, and "
+                raise ConfigError("ps.keras.dataset: x=, y= and sample_weight= name fields, but "
                                   "the elements are not dicts",
-                                  remedy="a tuple is (x, y) or (x, y, sample_weight) as it is")
+                                  remedy="leave them out: a tuple is (x, y) or (x, y, "
+                                         "sample_weight)")
             given = parts if isinstance(parts, tuple) else (parts,)
             if not 1 <= len(given) <= 3:
                 raise ConfigError(f"ps.keras.dataset: elements are tuples of {len(given)}",
-                                  remedy="Keras takes (x, y) and (x, y, sample_weight); map to "
-                                         "such, or to a dict and name the fields")
+                                  remedy="map to (x, y) or (x, y, sample_weight), or to a dict and "
+                                         "name the fields")
             return (*given, None, None, None)[:3]
         for name in (*([x] if isinstance(x, str) else x or []), y, weight):
             if name is not None and name not in batch:
@@ -435,9 +436,8 @@ class Dataset(_keras.utils.PyDataset):  # type: ignore[misc]
 
 
 def _fit_is_looking() -> bool:
-    """Before it begins, fit builds the model with a step that it takes in what looks like an
-    epoch, and then resets its iterator: only the call stack tells that from an epoch that is
-    trained on."""
+    """Before training, fit builds the model with a step from what looks like an epoch, and then
+    resets its iterator: only the call stack distinguishes that from an epoch of training."""
     frame = sys._getframe(1)
     for _ in range(8):
         if frame is None:
@@ -449,7 +449,7 @@ def _fit_is_looking() -> bool:
 
 
 def iterator_of_keras(only_fit: bool = False) -> Any:
-    """Keras' own iterator where an epoch begins; None where Keras has changed."""
+    """Keras' own iterator at the beginning of an epoch; None if Keras has changed."""
     frame: Any = sys._getframe(2)
     iterator = None
     while frame is not None and frame.f_code.co_name not in ("fit", "evaluate", "predict"):
@@ -470,7 +470,7 @@ def _each(part: Any, convert: Any) -> Any:
 
 
 def _spread(rows: Any, replicas: int, share_rows: int) -> Any:
-    """The rows dealt evenly to replicas that have `share_rows` slots each."""
+    """The rows, spread evenly over replicas with `share_rows` slots each."""
     room = _np.zeros((replicas, share_rows, *rows.shape[1:]), rows.dtype)
     least, more = divmod(len(rows), replicas)
     first = 0
@@ -482,8 +482,8 @@ def _spread(rows: Any, replicas: int, share_rows: int) -> Any:
 
 
 def _marked(weight: Any, gaps: Any) -> Any:
-    """Minus zero weighs as little as zero, and tells `ps.keras.metric` padding from a sample to
-    which the user gave no weight."""
+    """Gives padding the weight minus zero: it has no effect, but lets `ps.keras.metric` distinguish
+    padding from a sample to which the user gave weight zero."""
     weight = weight.astype(_keras.config.floatx())
     weight[gaps] = -0.0
     return weight

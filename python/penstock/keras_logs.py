@@ -1,4 +1,4 @@
-"""Logs of Keras that stay exact where batches are padded; part of `ps.keras`."""
+"""Keras logs that stay exact when batches are padded; part of `ps.keras`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _GUESSED = ("accuracy", "acc", "crossentropy", "ce")
 
 @_keras.saving.register_keras_serializable("penstock")
 class _Exact(_keras.metrics.Metric):  # type: ignore[misc]
-    """Gives a metric the user's own weights: those of a padded batch are scaled so that the
-    batch's mean is right, which over an epoch would let the samples of a short step weigh more."""
+    """Passes the user's own weights to a metric. The weights of a padded batch are scaled so that
+    the batch's mean is right; over an epoch that would give samples of a short step more weight."""
 
     def __init__(self, inner: Any, name: str | None = None, **options: Any) -> None:
         super().__init__(name=name or inner.name, dtype=inner.dtype, **options)
@@ -46,7 +46,7 @@ class _Exact(_keras.metrics.Metric):  # type: ignore[misc]
 
 
 def _over_replicas(*counts: Any) -> Any:
-    """Sums over the replicas of a tf.distribute strategy, inside its step; else as they are."""
+    """Sums over the replicas, inside a step of a tf.distribute strategy; else unchanged."""
     if _keras.backend.backend() != "tensorflow":
         return counts
     import tensorflow
@@ -59,34 +59,35 @@ def _over_replicas(*counts: Any) -> Any:
 @explained
 def metric(of: Any, *, name: str | None = None) -> Any:
     """A metric (by name, function, Loss or Metric) for `compile(weighted_metrics=[...])` that
-    counts every sample once, padded batches or not, and by your own sample weights."""
+    counts every sample once, also in padded batches, with your own sample weights."""
     if isinstance(of, str):
         if of in _GUESSED:
             raise ConfigError(f"ps.keras.metric: {of!r} is short for several metrics",
-                              remedy="name the one: keras.metrics.BinaryAccuracy(), "
+                              remedy="pass one of keras.metrics.BinaryAccuracy(), "
                                      "SparseCategoricalAccuracy(), CategoricalAccuracy()")
         of = _keras.metrics.get(of)
     if isinstance(of, _keras.losses.Loss):
         of = _keras.metrics.MeanMetricWrapper(of.call, name=name or of.name)
     elif not isinstance(of, _keras.metrics.Metric):
         if not callable(of):
-            raise ConfigError(f"ps.keras.metric: {type(of).__name__} is no metric",
-                              remedy="a name, a function of (y_true, y_pred), a Loss or a Metric")
+            raise ConfigError(f"ps.keras.metric: {type(of).__name__} is not a metric",
+                              remedy="pass a name, a function of (y_true, y_pred), a Loss or "
+                                     "a Metric")
         of = _keras.metrics.MeanMetricWrapper(of, name=name or getattr(of, "__name__", "metric"))
     return _Exact(of, name=name)
 
 
 @explained
 class ExactLoss(_keras.callbacks.Callback):  # type: ignore[misc]
-    """Puts the mean over all samples where Keras logs the mean over its steps.
+    """Replaces the `loss` in the logs, a mean over steps, by the mean over all samples.
 
         exact = ps.keras.ExactLoss("mse")
         model.compile("adam", loss="mse", weighted_metrics=[exact.metric])
         model.fit(data, callbacks=[exact])            # first in the list
 
-    Keras weighs a padded step as a full one in the `loss` it logs (the gradient is right). What
-    `evaluate` returns no callback can change: the exact one stands beside it, as `data_loss`, and
-    so it does where regularisers make `loss` more than the mean over samples.
+    In the `loss` it logs, Keras counts a padded step like a full one (the gradient is right). A
+    callback cannot change what `evaluate` returns: the exact value is there as `data_loss`, also if
+    regularizers make `loss` more than the mean over samples.
     """
 
     NAME = "data_loss"
@@ -96,7 +97,7 @@ class ExactLoss(_keras.callbacks.Callback):  # type: ignore[misc]
         loss = _keras.losses.get(loss)
         if loss is None:
             raise ConfigError("ExactLoss: needs a loss",
-                              remedy='a name, a function or a Loss, as in ExactLoss("mse")')
+                              remedy='pass a name, a function or a Loss, as in ExactLoss("mse")')
         self.metric = metric(loss, name=self.NAME)
 
     def _correct(self, logs: dict[str, Any] | None) -> None:

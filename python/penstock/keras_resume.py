@@ -1,4 +1,4 @@
-"""Stopping a fit and going on in the middle of an epoch; part of `ps.keras`."""
+"""Stopping a fit and resuming in the middle of an epoch; part of `ps.keras`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .arguments import whole, whole_or_none
 from .errors import ConfigError, StateError
 from .foreign import explained
 
-_FORMAT = 2  # 1 had no check sum of the weights
+_FORMAT = 2  # 1 had no checksum of the weights
 
 
 def _check_data(word: str, data: Any) -> None:
     if not hasattr(data, "keep_states"):
-        raise ConfigError(f"{word}: wants what ps.keras.dataset(loader) makes, not "
+        raise ConfigError(f"{word}: expected the result of ps.keras.dataset(loader), not "
                           f"{type(data).__name__}")
 
 
 def _on_disk(path: Path) -> None:
-    """Returns when the file, or the names in the folder, would survive a power cut."""
+    """Flushes the file, or the names in the folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -48,11 +48,11 @@ def _runs(process: str) -> bool:
 
 @explained
 class Resume(_keras.callbacks.Callback):  # type: ignore[misc]
-    """Saves weights, optimizer and place in the data to `folder`: after each epoch, and after
-    `every` steps. `ps.keras.fit(..., resume=)` goes on from there.
+    """Saves weights, optimizer and position in the data to `folder`: after each epoch, and after
+    `every` steps. `ps.keras.fit(..., resume=)` resumes from there.
 
-    A save is whole or was not: what is there is replaced when the new one is on disk, and
-    weights that are not those that were saved are refused.
+    A save is atomic: it replaces the previous one only when it is on disk. Weights whose checksum
+    does not match are refused.
     """
 
     STATE = "state.json"
@@ -68,7 +68,7 @@ class Resume(_keras.callbacks.Callback):  # type: ignore[misc]
         data.keep_states()
 
     def restore(self, model: Any) -> bool:
-        """Loads what was saved into a built model and the data; False where nothing was."""
+        """Loads the last save into a built model and the data; False if there is none."""
         path = self._folder / self.STATE
         if not path.exists():
             return False
@@ -77,18 +77,18 @@ class Resume(_keras.callbacks.Callback):  # type: ignore[misc]
             form, name, place = state["format"], state["weights"], state["data"]
             check = state["sha256"] if form == _FORMAT else None
             if not isinstance(name, str) or name in ("", "..") or name != os.path.basename(name):
-                raise ValueError(f"{name!r} is no name of a file beside it")
+                raise ValueError(f"{name!r} is not the name of a file in the folder")
         except (ValueError, KeyError, TypeError) as error:
             raise StateError(f"Resume: {path} is not what Resume wrote: {error}") from error
         if form not in (1, _FORMAT):
-            raise StateError(f"Resume: {path} is of format {form}, this is {_FORMAT}")
+            raise StateError(f"Resume: {path} has format {form}, this version reads {_FORMAT}")
         weights = self._folder / name
         if not weights.is_file():
-            raise StateError(f"Resume: {weights} is missing, which {path.name} names",
-                             remedy="remove the folder to begin anew")
+            raise StateError(f"Resume: {weights}, named in {path.name}, is missing",
+                             remedy="remove the folder to start over")
         if check is not None and _check_sum(weights) != check:
-            raise StateError(f"Resume: {weights} is not the file that was saved: its check sum "
-                             "differs", remedy="remove the folder to begin anew")
+            raise StateError(f"Resume: {weights} is not the file that was saved: its checksum "
+                             "differs", remedy="remove the folder to start over")
         self.data.load_state_dict(place)
         strategy = getattr(model, "distribute_strategy", None)  # of tf.distribute
         with contextlib.nullcontext() if strategy is None else strategy.scope():
@@ -98,8 +98,8 @@ class Resume(_keras.callbacks.Callback):  # type: ignore[misc]
         return True
 
     def save(self, step: int | None = None) -> None:
-        """When `step` steps of this epoch are done; the start of the epoch by default."""
-        place = self.data.state_dict(step)  # first: it says when this cannot be saved
+        """Saves the state after `step` steps of this epoch; default: the start of the epoch."""
+        place = self.data.state_dict(step)  # first: it raises if this cannot be saved
         self._folder.mkdir(parents=True, exist_ok=True)
         self._clear_drafts()
         path = self._folder / self.STATE
@@ -109,14 +109,14 @@ class Resume(_keras.callbacks.Callback):  # type: ignore[misc]
         check = _check_sum(draft)
         _on_disk(draft)
         os.replace(draft, self._folder / name)
-        _on_disk(self._folder)  # the state names the weights: they are there before it is
+        _on_disk(self._folder)  # the state names the weights, so they must be there first
         draft = self._folder / f"{self._draft()}{os.getpid()}.json"
         with open(draft, "w", encoding="utf-8") as file:
             json.dump({"format": _FORMAT, "weights": name, "sha256": check, "data": place}, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
-        _on_disk(self._folder)  # and the state before the weights of the one before are removed
+        _on_disk(self._folder)  # the state must be there before the old weights are removed
         for old in self._folder.glob("epoch-*.weights.h5"):
             if old.name != name:
                 old.unlink(missing_ok=True)
@@ -126,7 +126,7 @@ class Resume(_keras.callbacks.Callback):  # type: ignore[misc]
         return f"draft-{socket.gethostname()}-"
 
     def _clear_drafts(self) -> None:
-        """Removes what processes of this machine left that were killed while they saved."""
+        """Removes drafts of processes of this machine that were killed while saving."""
         for draft in self._folder.glob(f"{self._draft()}*"):
             process = draft.name.removeprefix(self._draft()).split(".")[0]
             if process != str(os.getpid()) and not _runs(process):
@@ -139,8 +139,8 @@ class Resume(_keras.callbacks.Callback):  # type: ignore[misc]
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         done = self.data.first_step + batch + 1
         if self._every is not None and done - self._saved >= self._every:
-            steps = self.params["steps"]  # None where only running shows it
-            if steps is None or done - self.data.first_step < steps:  # its end is on_epoch_end's
+            steps = self.params["steps"]  # None if not known before running
+            if steps is None or done - self.data.first_step < steps:  # on_epoch_end saves the end
                 self.save(done)
             self._saved = done
 
@@ -150,7 +150,7 @@ class Resume(_keras.callbacks.Callback):  # type: ignore[misc]
 
 
 class _Epochs(_keras.callbacks.Callback):  # type: ignore[misc]
-    """The data's epoch is fit's own number of it."""
+    """Keeps the epoch of the data equal to that of fit."""
 
     def __init__(self, data: Any) -> None:
         super().__init__()
@@ -165,7 +165,7 @@ def _fit_part(model: Any, data: Any, **options: Any) -> Any:
     try:
         return model.fit(data, **options)
     except Exception as error:
-        lost = type(error).__module__.startswith("tensorflow")  # what was raised, on its way
+        lost = type(error).__module__.startswith("tensorflow")  # it replaces exceptions
         if data.failure is None or not lost:
             raise
         raise data.failure from error
@@ -174,11 +174,11 @@ def _fit_part(model: Any, data: Any, **options: Any) -> Any:
 @explained
 def fit(model: Any, data: Any, *, epochs: int = 1, resume: Resume | None = None,
         callbacks: Any = None, **options: Any) -> Any:
-    """`model.fit(data, ...)` up to epoch `epochs`, in the loader's order, from where `resume` last
-    saved; from the data's own place without one.
+    """`model.fit(data, ...)` up to epoch `epochs`, in the loader's order, from the last save of
+    `resume`; without one, from the position of the data.
 
-    An epoch that was begun is finished first, by a fit of its own, since Keras gives every epoch
-    of one fit as many steps. Returns the History of all.
+    An interrupted epoch is finished first, in a fit of its own, since in Keras every epoch of one
+    fit has the same number of steps. Returns the History of all epochs.
     """
     _check_data("ps.keras.fit", data)
     epochs = whole("ps.keras.fit", "epochs", epochs)
@@ -194,8 +194,8 @@ def fit(model: Any, data: Any, *, epochs: int = 1, resume: Resume | None = None,
     options = {**options, "shuffle": False}
     if resume is not None:
         if resume.data is not data:
-            raise ConfigError("ps.keras.fit: `resume` was made for other data",
-                              remedy="Resume(data, folder) with the data that is passed here")
+            raise ConfigError("ps.keras.fit: `resume` belongs to other data",
+                              remedy="pass the same data to Resume(data, folder)")
         resume.restore(model)
     if steps_per_epoch is not None:
         data.set_steps_per_epoch(steps_per_epoch)

@@ -1,4 +1,4 @@
-"""Data whose length only running shows, for Keras; part of `ps.keras`."""
+"""Data of unknown length, for Keras; part of `ps.keras`."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from .loader import Batch, Loader
 
 try:
     from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter as _Adapter
-except ImportError:  # a Keras that keeps it elsewhere
+except ImportError:  # this version of Keras has it elsewhere
     _Adapter = object
 KERAS_TAKES_STREAMS = _Adapter is not object
 
 
 class Stream(Dataset, _Adapter):  # type: ignore[misc]
-    """A loader of data whose length only running shows; made by `ps.keras.dataset`.
+    """A loader of data of unknown length, as returned by `ps.keras.dataset`.
 
-    An epoch is a pass, and ends when the data does. Keras takes it as the data adapter that it
-    would make of a PyDataset, since a PyDataset has an end that is known, or none.
+    An epoch is a pass and ends when the data does. For Keras it is a data adapter rather than a
+    PyDataset, whose end must be known, or is never reached.
     """
 
     def __init__(self, loader: Loader, **options: Any) -> None:
         Dataset.__init__(self, loader, **options)
         self.py_dataset = self
         self.class_weight = self.enqueuer = self._output_signature = None
-        self._iterator: Any = None  # Keras' own, of the epoch under way
-        self._over = False  # all of this epoch was given
+        self._iterator: Any = None  # Keras' own, of the current epoch
+        self._over = False  # all of this epoch was yielded
 
     def _check_steps(self, asked: int | None) -> int:
         if asked is not None:
             raise ConfigError("ps.keras: the epochs of this stream are its passes",
                               remedy="ps.keras.dataset(loader, steps_per_epoch=...), not fit")
-        return sys.maxsize  # any step may be one of this pass
+        return sys.maxsize  # any step may belong to this pass
 
     num_batches = None
 
     def __len__(self) -> int:
-        raise TypeError("this data has no len(): its length shows only as it is pulled")
+        raise TypeError("this data has no len(): the length of a stream is unknown until it ends")
 
     def __getitem__(self, index: int) -> Any:
         batch = self._next(index)
         if batch is None and index > 0 and not self._begun:
-            batch = self._next(0)  # TensorFlow looks at two steps to learn their shapes
+            batch = self._next(0)  # TensorFlow inspects two steps to learn their shapes
         if batch is None:
             raise IndexError(f"step {index} of a shorter pass")
         return self._parts(batch)
@@ -60,14 +60,14 @@ class Stream(Dataset, _Adapter):  # type: ignore[misc]
             raise
 
     def _get_iterator(self) -> Iterator[Any]:
-        """Tells Keras how many steps there are before it gives the last one: where TensorFlow runs
-        out of data in the middle of a step, its optimizers take that step all the same."""
-        if self._over:  # Keras makes an iterator at the end of an epoch, and then another one
+        """Passes Keras the number of steps before yielding the last one: if TensorFlow runs out of
+        data in the middle of a step, its optimizers apply that step anyway."""
+        if self._over:  # Keras creates an iterator at the end of an epoch, and then another one
             return
         iterator = self._iterator
         batch = self._next(0)
         if batch is None:
-            raise ConfigError("ps.keras: there is not one step in this pass")
+            raise ConfigError("ps.keras: this pass has no steps")
         for index in itertools.count(1):
             following = self._next(index)
             if following is None:
@@ -84,8 +84,8 @@ class Stream(Dataset, _Adapter):  # type: ignore[misc]
         self._over = False
         self._iterator = iterator_of_keras()
         if self._iterator is not None:
-            self._iterator._num_batches = sys.maxsize  # not that of the pass before
-            self._iterator._interrupted_warning = lambda: None  # the end is no interruption
+            self._iterator._num_batches = sys.maxsize  # not that of the previous pass
+            self._iterator._interrupted_warning = lambda: None  # the end is not an interruption
 
     def _take_place(self, state: dict[str, Any]) -> None:
         self._epoch, self._first = int(state.get("epoch", 0)), int(state.get("step", 0))
@@ -102,5 +102,5 @@ class Stream(Dataset, _Adapter):  # type: ignore[misc]
         return state
 
     def unpad(self, predictions: Any) -> Any:
-        raise ConfigError("unpad: how long a pass is only running shows",
+        raise ConfigError("unpad: the length of a pass is not known before it ends",
                           remedy="ps.keras.dataset(loader, steps_per_epoch=...)")

@@ -21,8 +21,8 @@ Plan = _native.Plan
 
 
 class Ledger:
-    """The samples that were left out: dicts of epoch, step, source, number, op, reason and,
-    for a sample that is in one, file."""
+    """The skipped samples: dicts of epoch, step, source, number, op, reason and, if the sample is
+    in one, file."""
 
     def __init__(self, native: Any) -> None:
         if not hasattr(native, "ledger_entries"):
@@ -46,7 +46,7 @@ class Ledger:
 
 
 STALL_MAX = 1e9  # seconds: longer than any program
-_THREADS = "the most threads to use; 0 works in the calling thread, None uses all cores"
+_THREADS = "the maximum number of threads; 0 works in the calling thread, None uses all cores"
 
 
 def _loader_options(*, world: int | None = None, rank: int | None = None, tail: str | None = None,
@@ -63,8 +63,8 @@ def _loader_options(*, world: int | None = None, rank: int | None = None, tail: 
                           "does not", remedy="leave one of them out")
     for name, value in (("ledger_file", ledger_file), ("skip_limit", skip_limit)):
         if on_error == "raise" and value not in ("", b"", None):
-            raise ConfigError(f"Loader: {name}= has no effect where samples are not skipped",
-                              remedy='say on_error="skip" too')
+            raise ConfigError(f"Loader: {name}= has no effect unless samples are skipped",
+                              remedy='add on_error="skip"')
     seconds = number("Loader", "stall_after", stall_after, least=0.001, most=STALL_MAX,
                      remedy="seconds above 0 after which a wait is reported, 30 by default")
     return {"world": world, "rank": rank, "tail": tail,
@@ -88,7 +88,7 @@ def check_world(world: int | None, rank: int | None) -> None:
     if (world is None) != (rank is None):
         given, missing = ("world", "rank") if rank is None else ("rank", "world")
         raise ConfigError(f"Loader: {given}= without {missing}=",
-                          remedy="say both, or none to take them from the environment")
+                          remedy="pass both, or neither to take them from the environment")
     if world is None or rank is None:
         return
     world = whole("Loader", "world", world, least=1, most=2**31 - 1,
@@ -102,20 +102,20 @@ def parse_state(state: Any) -> str:
     if isinstance(state, str):
         return state
     if not isinstance(state, dict):
-        raise StateError(f"a state is a dict, as state_dict() gives it, not {type(state).__name__}")
+        raise StateError(f"a state is a dict, as from state_dict(), not {type(state).__name__}")
     try:
         return json.dumps(state)
     except (TypeError, ValueError) as error:
         raise StateError(f"this state is not plain JSON: {error}",
-                         remedy="load what state_dict() gave, unchanged") from None
+                         remedy="pass the result of state_dict() unchanged") from None
 
 
 @explained
 class Loader:
     """Runs a dataset of batches. Each `for` is one epoch, and the next one is reshuffled.
 
-    A `for` that is left early has ended its epoch. Loops do not disturb each other: one that is
-    begun while another is under way has its own place.
+    Leaving a `for` early ends its epoch. A loop that starts while another one is running has its
+    own position, so they do not affect each other.
     """
 
     def __init__(self, dataset: Dataset, *, steps_per_epoch: int | None = None,
@@ -125,23 +125,23 @@ class Loader:
                  skip_limit: int | None = None, stall_after: float = 30.0,
                  stall_is_error: bool = False, empty: str | None = None,
                  debug: bool = False) -> None:
-        """`world` processes train together, and this is number `rank`; both by default from
-        torch's process group where there is one, or the environment (torchrun, TF_CONFIG, srun,
-        Open MPI, Kubernetes), else one process.
+        """Plans the dataset, after running every `select` in it.
 
-        world=1 reads all samples in this process whatever the launcher says, for example to
-        validate on rank 0 only. Without it every rank must loop over its own Loader: each serves
-        its share, and a line on rank 0 says so.
+        world, rank: the number of processes that train together, and the number of this one.
+        Default: torch's process group if there is one, else the environment (torchrun, TF_CONFIG,
+        srun, Open MPI, Kubernetes), else one process. world=1 reads all samples in this process,
+        for example to validate on rank 0 only. Otherwise every rank must loop over its own Loader,
+        which serves its share; rank 0 prints a line about it.
 
-        `threads`: at most so many of the pool's, 0 works in the calling thread, as `debug=True`
-        does. `tail` is for batches that name none. `on_error`: "raise", or "skip" samples that
-        cannot be made, see `ledger`. A wait of `stall_after` seconds is reported with who holds it
-        up. A process that gets no rows in some step is refused where world and rank were not
-        named, unless `empty="deliver"`.
+        threads: the maximum number of threads; 0 works in the calling thread, like `debug=True`.
+        tail: for `batch` verbs that do not set one. on_error: "raise", or "skip" to leave out
+        samples that fail and list them in `ledger`. stall_after: a wait of that many seconds is
+        reported with the sample that causes it. empty: if world and rank were not passed, a plan in
+        which a process gets no rows in some step raises ConfigError, unless `empty="deliver"`.
 
-        With `steps_per_epoch` each `for` gives that many steps, and the next one continues there,
-        across the end of a pass over the data; `batch.epoch` and `batch.step` still count passes.
-        A pass must have that many steps. Only one loop at a time can be under way then.
+        steps_per_epoch: each `for` yields that many steps, and the next one continues there, across
+        the end of a pass over the data; `batch.epoch` and `batch.step` still count passes. A pass
+        must have at least that many steps. Only one loop can run at a time.
         """
         check_world(world, rank)
         rank = 0 if world == 1 else rank
@@ -149,7 +149,7 @@ class Loader:
         if world is None and (group := process_group()):
             world, rank = group
             found = "torch.distributed"
-            # A loop around collectives cannot leave out a step.
+            # A loop around collectives cannot skip a step.
             empty = "refuse" if empty is None else empty
         self._native = _native.Loader(_native_of("Loader", dataset), loader_options(
             world=world, rank=rank, tail=tail, threads=threads, lookahead_bytes=lookahead_bytes,
@@ -163,14 +163,14 @@ class Loader:
 
     @property
     def plan(self) -> Plan:
-        """What will be done, decided before anything runs."""
+        """The plan: steps, shares and memory, decided before anything runs."""
         return self._native.plan()
 
     def __len__(self) -> int:
         steps = self.steps_per_epoch or self.plan.steps
         if steps is None:
             raise TypeError("this loader has no len(): its data is endless, or a stream whose "
-                            "length shows only as it is pulled")
+                            "length is unknown until it ends")
         return steps
 
     def __iter__(self) -> Iterator[Batch]:
@@ -181,47 +181,50 @@ class Loader:
         return self._native.epoch() if self._epochs is None else self._epochs.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """The next `for` is this epoch, from its first step. Right after `load_state_dict`, the
-        epoch of that state keeps the position in it: training loops call this at the top of every
-        epoch. A `for` that is under way stays where it is."""
+        """The next `for` is this epoch, from its first step.
+
+        Right after `load_state_dict`, passing the epoch of that state keeps the position in it,
+        because training loops call this at the top of every epoch. A running `for` is not affected.
+        """
         epoch = whole("set_epoch", "epoch", epoch, remedy="epochs count from 0")
         (self._native if self._epochs is None else self._epochs).set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the newest iterator is, as plain JSON: what was received, never what waits."""
+        """The position of the newest `for`, as plain JSON. Counts the batches you have received,
+        not those prepared in advance. Thread-safe."""
         state: dict[str, Any] = json.loads(
             (self._native if self._epochs is None else self._epochs).state())
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where the state was taken: the next `for` is the rest of that epoch."""
+        """Resumes where the state was taken: the next `for` is the rest of that epoch."""
         (self._native if self._epochs is None else self._epochs).restore(parse_state(state))
 
     def step(self, step: int) -> Batch:
-        """Computes step `step` of the current pass over the data again, alone."""
+        """Computes step `step` of the current pass over the data again, in the calling thread."""
         return self._native.step(whole("step", "step", step, remedy="steps count from 0"))
 
     @property
     def ledger(self) -> Ledger:
-        """What was left out under on_error="skip"."""
+        """The samples skipped under on_error="skip". Thread-safe."""
         return Ledger(self._native)
 
     def report(self) -> dict[str, Any]:
-        """Counters and waits of the epoch under way, or the last one: what is still recorded."""
+        """Counts and waiting times of the current or last epoch. Thread-safe."""
         return {"epoch": self.epoch, **self._native.report()}
 
     def stop(self) -> None:
-        """Lets the threads go; the next `for` starts them again."""
+        """Cancels work in flight and releases the threads; the next `for` starts again."""
         self._native.stop()
 
     def close(self) -> None:
-        """Ends every `for` over it, the threads and the worker processes, and releases the
-        dataset. The loader cannot be used afterwards."""
+        """Ends every `for`, the threads and the worker processes, and releases the dataset. The
+        loader cannot be used afterwards."""
         self._native.close()
         vars(self).pop("dataset", None)
 
     def _by_passes(self) -> Loader:
-        """The same loader, whose epochs are passes over the data."""
+        """The same loader, with passes over the data as epochs."""
         plain = object.__new__(Loader)
         plain._native, plain.dataset = self._native, self.dataset
         plain.steps_per_epoch = plain._epochs = None

@@ -1,4 +1,4 @@
-"""Random numbers that depend on the sample, its epoch and the seed, and on nothing else."""
+"""Random numbers that depend only on the sample, its epoch and the seed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from . import _native
 def rng() -> np.random.Generator:
     """The NumPy generator of the sample that this map function is called for.
 
-    The same numbers come on every run, at any number of threads and after a resume; every epoch
-    and every repeat has its own.
+    It yields the same numbers in every run, with any number of threads and after a resume, and
+    different ones in every epoch and every repeat.
     """
     return _native.rng()
 
@@ -27,7 +27,7 @@ def keyed_generator(low: int, high: int) -> np.random.Generator:
 
 
 def mentions_rng(fn: Callable[..., Any]) -> bool:
-    """Whether the code of a function, or of one inside it, says `rng`."""
+    """Whether the code of a function, or of one nested in it, uses the name `rng`."""
     code = getattr(fn, "__code__", None) or getattr(getattr(fn, "__call__", None), "__code__", None)
     pending = [code] if isinstance(code, CodeType) else []
     while pending:
@@ -39,12 +39,12 @@ def mentions_rng(fn: Callable[..., Any]) -> bool:
 
 
 def global_state() -> tuple[int, int]:
-    """Changes whenever somebody draws from the global generators."""
+    """A value that changes with every draw from the global generators."""
     return hash(random.getstate()), np.random.get_state(legacy=False)["state"]["pos"]
 
 
 def tell_of_global_use(name: str) -> None:
     warnings.warn(
-        f"{name}: draws from the global random or numpy.random, so that no two runs are alike, and "
-        "a resumed one is not either: use ps.rng(), or a parameter named rng",
+        f"{name}: draws from the global random or numpy.random, so every run differs, and so does "
+        "a resumed one: use ps.rng(), or a parameter named rng",
         RuntimeWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""Batches by index, in the manner of Keras."""
+"""Batches by index, like Keras' Sequence."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from .spec import Spec
 
 
 class Sequence(ABC):
-    """Says how many batches there are, and gives each one; attributes are yours to name.
+    """Derive from it: the number of batches, and a method that returns each one. No attribute names
+    are reserved.
 
-    `__getitem__` is called from several threads at once, once for each index of a pass, and must
-    depend on the index alone.
+    `__getitem__` is called from several threads at the same time, once per index of a pass, and
+    must depend on the index alone.
     """
 
     @abstractmethod
@@ -26,13 +27,13 @@ class Sequence(ABC):
 
     @abstractmethod
     def __getitem__(self, index: int) -> Any:
-        """Global batch `index`: arrays with the rows as first dimension."""
+        """Returns global batch `index`: arrays with the rows as first dimension."""
 
     def on_epoch_begin(self) -> None:
-        """Called by the thread that consumes, before the first batch of an epoch is asked for."""
+        """Called in the thread of the `for`, before the first batch of an epoch is requested."""
 
     def on_epoch_end(self) -> None:
-        """Called when all of an epoch is done."""
+        """Called when the next epoch begins or the loader ends."""
 
 
 @explained
@@ -40,26 +41,26 @@ def from_sequence(sequence: Any, *, name: str = "", spec: Spec = None, pure: boo
                   check: bool = True) -> Dataset:
     """The batches of a Sequence, a keras.utils.PyDataset, or anything with len() and [index].
 
-    They are global batches, cut over replicas like any other. One index is asked again at the very
-    end, and a different answer is told (`check`), or an error (`pure`).
+    They are global batches, cut into shares like any other. At the very end one index is requested
+    again; if the result differs, a warning is printed (`check`), or an error is raised (`pure`).
     """
     if isinstance(sequence, type):
         raise ConfigError(f"from_sequence: {sequence.__name__} is a class",
-                          remedy=f"make one first: {sequence.__name__}(...)")
+                          remedy=f"create an object: {sequence.__name__}(...)")
     text("from_sequence", "name", name)
     if flag("from_sequence", "pure", pure) and not flag("from_sequence", "check", check):
-        raise ConfigError("from_sequence: pure=True makes another answer an error, and check=False "
-                          "never asks again", remedy="leave one of them out")
+        raise ConfigError("from_sequence: pure=True needs the check that check=False turns "
+                          "off", remedy="leave one of them out")
     kind = type(sequence).__name__
     missing = [word for word in ("__len__", "__getitem__") if not hasattr(sequence, word)]
-    # A PyDataset may say how many batches it has in num_batches, a property that can raise.
+    # A PyDataset may have the number of batches in num_batches, a property that can raise.
     counts = "num_batches" in {*dir(type(sequence)), *getattr(sequence, "__dict__", ())}
     if missing == ["__len__"] and counts:
         sequence = _WithLength(sequence)
     elif missing or isinstance(sequence, dict):
         raise ConfigError(f"from_sequence: {type(sequence).__name__} has no "
                           f"{' and no '.join(missing or ['batches by number'])}",
-                          remedy="for data that comes in a row use from_generator")
+                          remedy="for a stream use from_generator")
     return Dataset(_native.from_sequence(sequence, name or kind, spec,
                                          pure, flag("from_sequence", "check", check)))
 
@@ -77,7 +78,7 @@ class _WithLength:
                               remedy="give it __len__") from None
         if count is None:
             raise ConfigError(f"from_sequence: {name} is endless: its num_batches is None",
-                              remedy="for data that comes in a row use from_generator")
+                              remedy="for a stream use from_generator")
         return int(count)
 
     def __getitem__(self, index: int) -> Any:

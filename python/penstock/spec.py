@@ -1,4 +1,4 @@
-"""What elements look like."""
+"""Element specs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _dtype_name(dtype: Any) -> str:
     if dtype in (str, bytes):
         return str(dtype.__name__)
     try:
-        if dtype is None:  # NumPy takes it for float64
+        if dtype is None:  # NumPy treats it as float64
             raise TypeError
         return str(np.dtype(dtype).name)
     except TypeError:
@@ -26,9 +26,9 @@ def _dtype_name(dtype: Any) -> str:
 
 @dataclass(frozen=True)
 class Field:
-    """One field: a dtype by NumPy's name ("bfloat16", "str" and "bytes" besides), and a shape.
+    """One field: a dtype by NumPy's name (or "bfloat16", "str", "bytes"), and a shape.
 
-    A size is None where only running shows it.
+    A size is None if it is not known before running.
     """
 
     dtype: str
@@ -41,5 +41,5 @@ class Field:
                                                       whole_or_none)))
 
 
-# A Field, or dicts and tuples of such.
+# A Field, or dicts and tuples of Fields.
 Spec = Any

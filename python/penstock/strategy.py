@@ -36,9 +36,9 @@ class Counted:
 
 @explained
 class PerReplica:
-    """One value for each replica, and how many samples each is over.
+    """One value per replica, and the number of samples that each value covers.
 
-    None stands where a replica's share was empty: nothing was computed there.
+    The value is None if the replica's share was empty and nothing was computed.
     """
 
     def __init__(self, values: list[Any], counts: list[int] | None = None,
@@ -55,7 +55,7 @@ class PerReplica:
 
     @property
     def count(self) -> int:
-        """Samples of all replicas here."""
+        """Samples of all replicas of this process."""
         return sum(self.counts)
 
     def __len__(self) -> int:
@@ -96,7 +96,7 @@ def _mask_of(word: str, name: str, value: Any) -> list[int]:
 
 
 def _array_of(value: Any) -> Any:
-    """A torch tensor as NumPy has it; other things as they are."""
+    """Converts a torch tensor to NumPy; returns anything else unchanged."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
     kind = getattr(getattr(value, "dtype", None), "kind", None)
@@ -107,9 +107,10 @@ def _array_of(value: Any) -> Any:
 
 @explained
 class Feed:
-    """A distributed dataset: steps come ready, in order, cut for the replicas.
+    """A distributed dataset: prepares steps in the background and yields them in order, cut for the
+    replicas.
 
-    Each `for` is one epoch; one that is left early has ended it.
+    Each `for` is one epoch; leaving it early ends the epoch.
     """
 
     def __init__(self, native: _native.Feed) -> None:
@@ -117,7 +118,7 @@ class Feed:
                                              "strategy.distribute(dataset) makes one")
 
     def next(self) -> Step | None:
-        """The next step, or None at the end of an epoch; the call after that begins the next."""
+        """Returns the next step, or None at the end of an epoch; then the next epoch starts."""
         return self._native.next()
 
     def __iter__(self) -> Iterator[Step]:
@@ -138,12 +139,12 @@ class Feed:
         return self._native.epoch()
 
     def set_epoch(self, epoch: int) -> None:
-        """The next `for` is this epoch, from its first step. Right after `load_state_dict`, the
-        epoch of that state keeps the position in it."""
+        """The next `for` is this epoch, from its first step. Right after `load_state_dict`, passing
+        the epoch of that state keeps the position in it."""
         self._native.set_epoch(whole("set_epoch", "epoch", epoch, remedy="epochs count from 0"))
 
     def state_dict(self) -> dict[str, Any]:
-        """One position, whatever the number of replicas, as plain JSON."""
+        """The position as plain JSON, independent of the number of replicas."""
         state: dict[str, Any] = json.loads(self._native.state())
         return state
 
@@ -155,7 +156,8 @@ class Feed:
         return Ledger(self._native)
 
     def stop(self) -> None:
-        """Lets the threads and worker processes go; the next step starts them again."""
+        """Cancels work in flight and releases threads and worker processes; the next step starts
+        them again."""
         self._native.stop()
 
     def __enter__(self) -> Feed:
@@ -184,7 +186,7 @@ class _Scope:
         if error is None:
             self._open.leave()
         elif (wrong := self._open.try_leave()) and hasattr(error, "add_note"):
-            error.add_note(f"penstock: {wrong}")  # the user's error stays what it is
+            error.add_note(f"penstock: {wrong}")  # the user's error is not replaced
 
 
 _current: list[Strategy] = []
@@ -196,13 +198,13 @@ def get_strategy() -> Strategy | None:
 
 
 def replica_context() -> Replica:
-    """The replica that this thread runs. An error outside `run`: data is cut by `distribute`."""
+    """The replica that runs in this thread; an error outside `run`, where there is none."""
     return _native.current_replica()
 
 
 @explained
 class Strategy:
-    """Replicas of one process. Use it from one thread at a time."""
+    """The replicas of this process. Use it from one thread at a time."""
 
     def __init__(self, devices: list[str], one: bool) -> None:
         self._native = _native.Strategy(
@@ -218,12 +220,12 @@ class Strategy:
         return self._native.devices()
 
     def scope(self) -> _Scope:
-        """`with strategy.scope():` makes it the current one."""
+        """`with strategy.scope():` makes it the current strategy of the thread."""
         return _Scope(self)
 
     def distribute(self, dataset: Dataset, *, steps_per_epoch: int | None = None,
                    restart: bool = False, short_epoch: bool = False, **options: Any) -> Feed:
-        """Cuts each global batch for the replicas; `options` are those of a Loader."""
+        """Returns a feed that cuts each global batch for the replicas; `options`: see Loader."""
         if isinstance(dataset, Feed):
             raise TypeError("distribute takes a Dataset; a Feed is distributed already")
         return Feed(self._native.distribute(
@@ -233,7 +235,8 @@ class Strategy:
     def distribute_from_function(self, make: Callable[[InputContext], Dataset], *,
                                  steps_per_epoch: int | None = None, restart: bool = False,
                                  short_epoch: bool = False, **options: Any) -> Feed:
-        """Calls `make(context)` once; `batch(b)` in it is for one replica."""
+        """Like `distribute`, for the dataset that `make(context)` returns; `batch(b)` in it is the
+        batch of one replica."""
         _expect_function("distribute_from_function", "make", make)
         word = "distribute_from_function"
         return Feed(self._native.distribute_from_function(
@@ -243,14 +246,14 @@ class Strategy:
     def run(self, fn: Callable[..., Any], step: Step) -> PerReplica:
         """Calls `fn(share)`, or `fn(replica, share)`, for each share that has rows.
 
-        Each replica has its thread, the first one the caller's. When one raises, the others are
-        cancelled at their next collective, and the first error comes out as it was.
+        Each replica has its own thread, the first one runs in the caller's. If one raises, the
+        others are cancelled at their next collective, and the first exception is raised unchanged.
         """
         if not isinstance(step, Step):
             raise TypeError(
-                f"run takes a Step, not {type(step).__name__}: `for step in feed` gives one, where "
-                "feed = strategy.distribute(dataset); what was not distributed would be computed "
-                "once per replica")
+                f"run takes a Step, not {type(step).__name__}: `for step in feed` yields one, "
+                "where feed = strategy.distribute(dataset); a batch that was not distributed would "
+                "be computed once per replica")
         _expect_function("run", "fn", fn)
         values = self._native.run(_with_replica(fn), step)
         return PerReplica(values, step.counts, step.masks())
@@ -258,9 +261,9 @@ class Strategy:
     def reduce(self, op: str, value: PerReplica, axis: int | None = None) -> Any:
         """"sum", or "mean" over the samples of all replicas: divides by their true number.
 
-        A plain value is the mean over its share and weighs as many samples; a `Counted` one is a
-        sum. With axis 0 an array is one value per sample. Dicts and tuples are reduced leaf by
-        leaf.
+        A plain value counts as the mean over its share and is weighted by its number of samples; a
+        `Counted` value is a sum. With axis 0 an array has one value per sample. Dicts and tuples
+        are reduced leaf by leaf.
         """
         self._expect_per_replica("reduce", value)
         text("reduce", "op", op, 'use "sum" or "mean"')
@@ -269,14 +272,14 @@ class Strategy:
             op, values, counts, sums, masks, axis))
 
     def gather(self, value: PerReplica, axis: int = 0) -> Any:
-        """The values of all replicas one after the other, without rows that are padding."""
+        """Concatenates the values of all replicas, without padding rows."""
         self._expect_per_replica("gather", value)
         axis = whole("gather", "axis", axis, least=-AXIS_MAX, most=AXIS_MAX)
         return value.each(lambda values, counts, sums, masks: _native.gather(
             values, counts, sums, masks, axis))
 
     def per_replica(self, fn: Callable[[int], Any]) -> PerReplica:
-        """One value for each replica: `fn(number of the replica)`."""
+        """`fn(number of the replica)` for each replica."""
         _expect_function("per_replica", "fn", fn)
         return PerReplica([fn(replica) for replica in range(len(self.devices))])
 
@@ -286,7 +289,7 @@ class Strategy:
         if self.num_replicas_in_sync > len(self.devices):  # the engine's own reduce refuses it too
             raise ConfigError(
                 f"{word}: this strategy spans several processes, {self.num_replicas_in_sync} "
-                f"replicas of which {len(self.devices)} are here, and only values here are known",
+                f"replicas of which {len(self.devices)} are in this one: only its values are known",
                 remedy="use ps.Loader in each process and sum with torch.distributed, as "
                        "ps.torch.weighted_mean and DDP do")
 
@@ -329,7 +332,7 @@ class MirroredStrategy(Strategy):
 
 @explained
 class OneDeviceStrategy(Strategy):
-    """One device; everything runs in the calling thread."""
+    """One device; `run` calls the function in the calling thread."""
 
     def __init__(self, device: str = "cpu:0") -> None:
         super().__init__([text("OneDeviceStrategy", "device", device)], True)

@@ -1,4 +1,4 @@
-"""Batches for other libraries, on the same memory."""
+"""Batches for other libraries, sharing the batch's memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def torch_of(batch: Any) -> Any:
         torch = import_module("torch")
     except ImportError:
         raise ImportError("batch.torch() needs torch, which is not installed: pip install torch, "
-                          "or take NumPy views with batch.numpy()") from None
+                          "or use NumPy views with batch.numpy()") from None
     from_dlpack = torch.from_dlpack
 
     def convert(part: Any) -> Any:

@@ -1,8 +1,8 @@
-"""penstock beside torch: `ps.torch`.
+"""Adapters for torch: `ps.torch`.
 
 A `ps.Loader` needs none of this: `for batch in loader: batch.torch()` is a training loop, and a
-loader keeps torch's Stateful protocol. Here are faces for programs that want torch's own classes,
-and the mean that stays exact when DDP averages gradients over uneven shares.
+loader implements torch's Stateful protocol. This module has adapters for programs that need torch's
+own classes, and a mean that stays exact when DDP averages gradients over uneven shares.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ __all__ = ["BatchSampler", "IterableDataset", "weighted_mean"]
 def weighted_mean(loss: Any, batch: Batch) -> Any:
     """The loss to call `backward()` on: its gradient, averaged by DDP, is that of one process.
 
-    `loss` holds one value for each row of the batch (`reduction="none"`); further dimensions are
-    averaged. A process whose share is smaller, padded or empty weighs as many samples as it has.
-    A single number is taken as the mean over the rows, which is only known to be right where no
-    row is padding.
+    `loss` has one value per row of the batch (`reduction="none"`); further dimensions are averaged.
+    A process whose share is smaller, padded or empty is weighted by its number of samples. A single
+    number counts as the mean over the rows, which is correct only if no row is padding.
     """
     if not isinstance(loss, _torch.Tensor):
         raise TypeError(f"weighted_mean: the loss is a {type(loss).__name__}, not a tensor")
@@ -44,11 +43,11 @@ def weighted_mean(loss: Any, batch: Batch) -> Any:
         if batch.valid_count != rows:
             raise ConfigError(
                 f"weighted_mean: one number for {rows} rows of which {rows - batch.valid_count} "
-                "are padding, which it has averaged in already",
-                remedy='give one loss for each row: reduction="none"')
+                "are padding, which its average includes",
+                remedy='pass one loss per row: reduction="none"')
         if rows == 0:  # the mean of nothing is NaN, and would be so on every process
             raise ConfigError("weighted_mean: one number for a share without rows",
-                              remedy='give one loss for each row: reduction="none"')
+                              remedy='pass one loss per row: reduction="none"')
         return loss * (float(batch.weight[0]) * batch.loss_scale)
     if loss.shape[0] != rows:
         raise ConfigError(
@@ -64,8 +63,8 @@ def weighted_mean(loss: Any, batch: Batch) -> Any:
 
 
 class _Place:
-    """Where a face is, in torch's words. `set_epoch` with the epoch of a state that was just
-    loaded keeps the place in it: training loops call it at the top of every epoch."""
+    """The position of an adapter, with torch's method names. `set_epoch` with the epoch of a state
+    that was just loaded keeps the position: training loops call it at the top of every epoch."""
 
     _loader: Loader
 
@@ -73,7 +72,7 @@ class _Place:
         self._resumed = False
 
     def set_epoch(self, epoch: int) -> None:
-        """The next `for` is this epoch; without it each one is the next."""
+        """The next `for` is this epoch; by default each `for` is the next epoch."""
         epoch = whole("set_epoch", "epoch", epoch, remedy="epochs count from 0")
         if not (self._resumed and self._loader.epoch == epoch):
             self._loader.set_epoch(epoch)
@@ -93,21 +92,21 @@ def _refuse_workers(word: str) -> None:
         raise ConfigError(
             f"{word}: this is worker process {info.id} of {info.num_workers} of a DataLoader, each "
             "of which would deliver every batch",
-            remedy="num_workers=0: the loader works in threads of its own")
+            remedy="num_workers=0: the loader has its own threads")
 
 
 @explained
 class IterableDataset(_Place, _data.IterableDataset[Any]):
-    """A loader where torch wants an IterableDataset: `DataLoader(face, batch_size=None)`.
+    """A loader as a torch IterableDataset: `DataLoader(adapter, batch_size=None)`.
 
-    Yields whole batches as tensors, or what `convert(batch)` makes of each `ps.Batch`.
+    Yields whole batches as tensors, or the result of `convert(batch)` for each `ps.Batch`.
     """
 
     def __init__(self, loader: Loader,
                  convert: Callable[[Batch], Any] = lambda batch: batch.torch()) -> None:
         if not isinstance(loader, Loader):
-            raise ConfigError(f"IterableDataset: wants a Loader, not {type(loader).__name__}",
-                              remedy="make one: ps.Loader(dataset)")
+            raise ConfigError(f"IterableDataset: expected a Loader, not {type(loader).__name__}",
+                              remedy="pass ps.Loader(dataset)")
         if not callable(convert):
             raise refuse("IterableDataset", "convert", convert, "is not a function",
                          "pass a function of a ps.Batch")
@@ -126,8 +125,8 @@ class IterableDataset(_Place, _data.IterableDataset[Any]):
 
 
 class _Numbers:
-    """The lists of one epoch. It begins when something is taken, or asked about: a DataLoader with
-    workers asks for two iterators and uses the second, which must not count as two epochs."""
+    """The lists of one epoch. The epoch begins with the first list or question: a DataLoader with
+    workers creates two iterators and uses the second, which must not count as two epochs."""
 
     def __init__(self, sampler: BatchSampler) -> None:
         self._sampler = sampler
@@ -135,7 +134,7 @@ class _Numbers:
         self._began: dict[str, Any] = {}
 
     def began(self) -> dict[str, Any]:
-        """The state at the start of it."""
+        """The state at the start of the epoch."""
         if self._loop is None:
             self._loop, self._began = self._sampler._begin()
         return self._began
@@ -152,12 +151,12 @@ class _Numbers:
 
 @explained
 class BatchSampler(_Place, _data.Sampler[list[int]]):
-    """Plans for a map-style Dataset that stays yours: `DataLoader(mine, batch_sampler=sampler)`.
+    """Plans batches for your map-style Dataset: `DataLoader(mine, batch_sampler=sampler)`.
 
-    Every process gets its share of each global batch of `batch_size` samples, as `Loader` cuts it;
-    `tail`, `world`, `rank` and `empty` are the Loader's. Each `for` is one epoch and reshuffled;
-    `set_epoch` is there for programs that call it. Under tail="pad" missing rows are filled with
-    sample 0, which weighs nothing.
+    Every process gets its share of each global batch of `batch_size` samples, cut like a Loader's;
+    for `tail`, `world`, `rank` and `empty` see Loader. Each `for` is one epoch, and reshuffled;
+    `set_epoch` exists for programs that call it. With tail="pad" missing rows are filled with
+    sample 0, whose weight is zero.
     """
 
     def __init__(self, data: Sized | int, batch_size: int, *, shuffle: bool = True,
@@ -184,12 +183,12 @@ class BatchSampler(_Place, _data.Sampler[list[int]]):
             return len(data)
         except TypeError:
             raise ConfigError(
-                f"BatchSampler: {type(data).__name__} has no len(), so nothing can be planned",
+                f"BatchSampler: {type(data).__name__} has no len(), which a plan needs",
                 remedy="wrap a stream with ps.from_generator and use a Loader") from None
 
     @property
     def plan(self) -> Any:
-        """What every process will get, decided before anything runs."""
+        """The share of every process, decided before anything runs."""
         return self._loader.plan
 
     def __len__(self) -> int:
@@ -207,32 +206,32 @@ class BatchSampler(_Place, _data.Sampler[list[int]]):
     def _walk_again(self) -> Loader:
         if self._newest is None:
             raise ConfigError("BatchSampler: no epoch has begun",
-                              remedy="go along with one: for x, share in zip(loader, "
+                              remedy="iterate both: for x, share in zip(loader, "
                                      "sampler.shares())")
         plan, empty = self._loader.plan, self._options["empty"]
         if self._options["world"] is None and plan.world > 1:
-            empty = empty or "refuse"  # as where the world was found
+            empty = empty or "refuse"  # as if the launcher had set the world
         again = Loader(self._batches, **{**self._options, "world": plan.world, "rank": plan.rank,
                                          "empty": empty})
         again.load_state_dict(self._newest.began())
         return again
 
     def shares(self) -> Iterator[Batch]:
-        """For each step of the epoch under way the `ps.Batch` of its sample numbers: what
-        `weighted_mean` needs, beside a DataLoader that only knows your samples."""
+        """The `ps.Batch` of sample numbers for each step of the current epoch: what
+        `weighted_mean` needs besides the samples of the DataLoader."""
         yield from self._walk_again()
 
     def state_dict(self, received: int | None = None) -> dict[str, Any]:
-        """Where the newest `for` is. A DataLoader with workers has taken more lists of numbers
-        than it gave batches: say how many were `received` since the `for` began."""
+        """The position of the newest `for`. A DataLoader with workers reads ahead of the batches it
+        yields: pass how many batches you have `received` since the `for` began."""
         if received is None:
             return super().state_dict()
         received = whole("state_dict", "received", received,
-                         remedy="the number of batches that were received")
+                         remedy="the number of batches that you have received")
         again = self._walk_again()
         loop = iter(again)
         for count in range(received):
             if next(loop, None) is None:
-                raise ConfigError(f"state_dict: {received} batches received, and the epoch had "
+                raise ConfigError(f"state_dict: {received} batches received, but the epoch had "
                                   f"only {count}")
         return again.state_dict()

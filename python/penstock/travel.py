@@ -1,4 +1,4 @@
-"""How functions go to worker processes, and what they raise comes back."""
+"""Pickling functions for worker processes, and their exceptions for the way back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _cloudpickle() -> Any:
 
 
 class _PlainPickler(pickle.Pickler):
-    """Refuses what a worker would look for in vain: its `__main__` is another one."""
+    """Refuses objects of `__main__`, which is a different module in a worker."""
 
     def reducer_override(self, obj: Any) -> Any:
         if (isinstance(obj, type) or hasattr(obj, "__code__")) and (
@@ -46,7 +46,7 @@ def dumps(value: Any) -> bytes:
 
 
 def _named_parts(fn: Any) -> Iterator[tuple[str, Any]]:
-    """What a function takes with it, by the names it has there."""
+    """The objects that a function refers to, with a description of each."""
     code = getattr(fn, "__code__", None)
     if isinstance(code, CodeType):
         for name, cell in zip(code.co_freevars, fn.__closure__ or ()):
@@ -77,35 +77,35 @@ def _travels(value: Any) -> bool:
 
 
 def packed(title: str, fn: Callable[..., Any]) -> bytes:
-    """The function as bytes, as it is now; refuses one that cannot travel, and says what of it."""
+    """The pickled function. Raises ConfigError naming the part that cannot be pickled."""
     try:
         return dumps(fn)
     except Exception as error:
         culprit = next((f": {name} ({type(value).__name__})" for name, value in _named_parts(fn)
                         if not _travels(value)), "")
-        remedy = ("make that inside the function, or leave out workers= and it runs in threads"
+        remedy = ("create it inside the function, or leave out workers= to run it in threads"
                   if _cloudpickle() else
-                  "pip install cloudpickle, which takes lambdas, closures and what is defined in "
-                  "the program itself; or put the function in a module; or leave out workers=")
+                  "pip install cloudpickle, which pickles lambdas, closures and functions of the "
+                  "main program; or put the function in a module; or leave out workers=")
         raise ConfigError(
-            f"{title}: the function cannot travel to a worker process{culprit}: {error}",
+            f"{title}: the function cannot be sent to a worker process{culprit}: {error}",
             remedy=remedy) from error
 
 
 def command() -> list[str]:
-    """What starts a worker."""
+    """The command that starts a worker."""
     from multiprocessing import spawn, util
     executable = spawn.get_executable()
     if not executable:
         raise ConfigError("workers: there is no Python interpreter to start (sys.executable is "
-                          "empty)", remedy="multiprocessing.set_executable says where it is")
+                          "empty)", remedy="set it with multiprocessing.set_executable")
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker_main.py")
     return [os.fsdecode(executable), *util._args_from_interpreter_flags(), program]
 
 
 def setup_of(title: str, fn: Callable[..., Any], keyed: bool = False,
              random: bool = False) -> bytes:
-    """All that a worker must know."""
+    """Everything that a worker needs to start."""
     return pickle.dumps({
         "path": [path or os.getcwd() for path in sys.path], "argv": sys.argv,
         "function": packed(title, fn), "keyed": keyed, "random": random,
@@ -115,7 +115,7 @@ def setup_of(title: str, fn: Callable[..., Any], keyed: bool = False,
 # Exceptions
 
 class WorkerTraceback(Exception):
-    """The traceback of a worker process, as text: frames do not travel."""
+    """The traceback of a worker process, as text: frames cannot be pickled."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -126,8 +126,8 @@ class WorkerTraceback(Exception):
 
 
 def _made_again(make: Any, args: tuple[Any, ...], state: Any = None) -> BaseException:
-    """What pickle would make, but without a class's own __init__, which may want other arguments
-    than those that the exception ended up with."""
+    """Unpickles an exception without calling its class's own __init__, which may need arguments
+    other than those in `args`."""
     if isinstance(make, type) and issubclass(make, BaseException):
         error = make.__new__(make, *args)
         builtin = next(base for base in make.__mro__ if base.__module__ == "builtins")
@@ -147,13 +147,13 @@ def sent(error: BaseException) -> bytes:
         parts = dumps(error.__reduce__())
         _made_again(*pickle.loads(parts))
     except Exception as why:
-        parts, name = b"", f"{name}, which cannot travel ({why})"
+        parts, name = b"", f"{name}, which cannot be pickled ({why})"
     return pickle.dumps((parts, name, words, text, _native.error_number(error)))
 
 
 def received(data: bytes) -> tuple[BaseException, int]:
-    """Called in the parent: the exception itself, with the worker's traceback as its cause, and
-    the errno that stands for it; 0 where none does."""
+    """Called in the parent: the exception, with the worker's traceback as its cause, and its errno,
+    or 0 if it has none."""
     parts, name, words, text, number = pickle.loads(data)
     error: BaseException
     try:

@@ -1,7 +1,7 @@
-"""What a worker process runs; `map(fn, workers=n)` starts it. Not for import.
+"""The program of a worker process, started by `map(fn, workers=n)`. Not for import.
 
-Descriptor 3 is the socket to the parent. It is told where to import from before anything of the
-package, or of the user's, is imported.
+Descriptor 3 is the socket to the parent, which sends the import path before the package or any of
+the user's modules is imported.
 """
 
 import os
@@ -25,7 +25,7 @@ def read_setup(descriptor: int) -> bytes:
 
 
 def main() -> None:
-    # Ctrl-C is the parent's to handle: it ends us. What came while it was blocked is dropped here.
+    # The parent handles Ctrl-C and ends us. A signal that came while it was blocked is dropped.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     parent = socket.socket(fileno=SOCKET)
@@ -51,5 +51,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    del sys.path[0]  # the folder of this file, whose modules are not meant to be found there
+    del sys.path[0]  # the folder of this file: its modules must not be importable by name
     main()

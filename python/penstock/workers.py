@@ -1,4 +1,4 @@
-"""Worker processes for Python functions: how many, and what they are started with."""
+"""Worker processes for Python functions: how many, and how they are started."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ WORKERS_MAX = 256
 
 
 def check_workers(word: str, workers: int | None) -> int:
-    """How many there are to be; 0 for threads."""
+    """The number of processes; 0 for threads."""
     if workers is None:
         return 0
     workers = whole(word, "workers", workers,
                     remedy="a number of processes; 0, or leaving it out, means threads")
     if workers > WORKERS_MAX:
-        raise ConfigError(f"{word}: {workers} worker processes are more than the {WORKERS_MAX} "
-                          "there may be", remedy="use about as many as there are cores")
+        raise ConfigError(f"{word}: {workers} worker processes are more than the limit of "
+                          f"{WORKERS_MAX}", remedy="use about as many as there are cores")
     return workers
 
 
 def team_of(title: str, fn: Callable[..., Any], workers: int, *, keyed: bool = False,
             random: bool = False) -> _native.TeamSetup | None:
-    """None for threads. Refuses a function that cannot travel."""
+    """None for threads. Raises ConfigError if the function cannot be pickled."""
     if workers == 0:
         return None
-    from . import travel  # brings parts of multiprocessing, which others need not pay for
+    from . import travel  # imports parts of multiprocessing, needed only for workers
     return _native.TeamSetup(travel.command(), travel.setup_of(title, fn, keyed, random), title,
                              workers)

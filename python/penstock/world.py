@@ -1,4 +1,4 @@
-"""Which of how many processes this one is, as far as Python knows more than the environment."""
+"""The rank of this process and the number of processes, from torch's process group."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .errors import ConfigError
 
 
 def process_group() -> tuple[int, int] | None:
-    """(world, rank) of an initialised process group of torch's; torch is not imported for it.
+    """(world, rank) of torch's process group if it is initialized; does not import torch.
 
-    The launcher's variables are the engine's to read; one that contradicts the group is an error,
-    since one of the two would train on the wrong data in silence.
+    The engine reads the launcher's variables; if one contradicts the group, that is an error, since
+    training would silently use the wrong data.
     """
     torch = sys.modules.get("torch")
     distributed = getattr(torch, "distributed", None)
@@ -25,5 +25,5 @@ def process_group() -> tuple[int, int] | None:
             raise ConfigError(
                 f"Loader: torch's process group says rank {rank} of {world}, the environment "
                 f"{name}={said}",
-                remedy="say which one trains: Loader(..., world=, rank=)")
+                remedy="decide which one to use: Loader(..., world=, rank=)")
     return world, rank

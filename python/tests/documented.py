@@ -1,4 +1,4 @@
-"""Marks tests of what a peer's public documentation says; docs/peers.md counts them."""
+"""Marks tests of another loader's documented behavior; docs/peers.md lists them."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 class Entry(NamedTuple):
     peer: str
     quote: str
-    verdict: str  # "same", "another word", "different on purpose" or "missing"
+    verdict: str  # "same", "other name", "different on purpose" or "missing"
     why: str
     test: str
 
@@ -15,11 +15,11 @@ ENTRIES: list[Entry] = []
 
 
 def documents(peer):
-    """A decorator `says(quote)`; `differs=` says why we do otherwise, `instead=` what to write
-    here, `missing=` what is not there and what comes near."""
+    """A decorator `says(quote)`; `differs=` says why penstock differs, `instead=` what to write,
+    `missing=` what is missing and the closest alternative."""
 
     def says(quote, *, differs="", instead="", missing=""):
-        verdict = ("different on purpose" if differs else "another word" if instead
+        verdict = ("different on purpose" if differs else "other name" if instead
                    else "missing" if missing else "same")
 
         def mark(test):

@@ -24,7 +24,7 @@ def test_arrays_of_different_lengths():
 def test_object_arrays():
     with refused("Python objects"):
         ps.from_tensor_slices(np.array([[1], [1, 2]], dtype=object))
-    with refused("no array"):
+    with refused("not an array"):
         ps.from_tensor_slices([[1], [1, 2]])
 
 
@@ -91,7 +91,7 @@ def test_a_generator_function_where_a_function_is_wanted():
     for word in ("map", "filter", "take_while", "select"):
         with refused(f"{word}: several is a generator function"):
             getattr(ps.range(3), word)(several)
-    with refused("a generator is no value"):
+    with refused("a generator is not a valid value"):
         ps.from_tensor_slices(x for x in range(3))
 
 
@@ -116,7 +116,7 @@ def test_len_of_a_stream():
 
 
 def test_len_of_a_stream_before_it_is_batched():
-    with pytest.raises(TypeError, match="as it is pulled.*cardinality"):
+    with pytest.raises(TypeError, match="until it ends.*cardinality"):
         len(ps.from_generator(lambda: iter([1, 2])))
     with pytest.raises(TypeError, match="endless"):
         len(ps.range(3).repeat())
@@ -211,7 +211,7 @@ def test_threads_that_share_an_iterator_are_told():
     other = threading.Thread(target=lambda: got.extend(next(loop).numpy().tolist()))
     other.start()
     inside.wait(60)
-    with refused("another thread waits in next.*iterator of its own"):
+    with refused("another thread waits in next.*its own iterator"):
         next(loop)
     states = []
     asking = threading.Thread(target=lambda: states.append(loader.state_dict()))
@@ -318,7 +318,7 @@ def test_keys_of_dicts_are_names():
 
 
 def test_specs_that_are_none():
-    with refused(r"3 is no spec of a field -> give penstock\.Field\(dtype, shape\)"):
+    with refused(r"3 is not the spec of a field -> use penstock\.Field\(dtype, shape\)"):
         ps.range(3).map(lambda x: x, spec=3)
     with refused("no dtype"):
         ps.range(3).map(lambda x: x, spec=ps.Field("float128"))

@@ -106,9 +106,9 @@ def test_what_it_raises_and_what_it_returns_wrongly_is_told(place):
     with pytest.raises(KeyError, match="no such word") as raised:
         list(ps.Loader(ps.range(8).batch(4, collate_fn=fail, **place)))
     assert "fail" in raised.value.__notes__[0] and "step 1" in raised.value.__notes__[0]
-    for collate, words in ((lambda samples: np.array(samples)[1:], "one row for each sample"),
-                           (lambda samples: np.float32(1), "one row for each sample"),
-                           (lambda samples: "text", "one row for each sample"),
+    for collate, words in ((lambda samples: np.array(samples)[1:], "one row per sample"),
+                           (lambda samples: np.float32(1), "one row per sample"),
+                           (lambda samples: "text", "one row per sample"),
                            (lambda samples: None, "return missing")):
         with pytest.raises(ps.SampleError, match=words):
             list(ps.Loader(ps.range(8).batch(4, collate_fn=collate, **place)))

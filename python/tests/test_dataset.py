@@ -120,7 +120,7 @@ def test_split_is_exact_and_says_when_a_part_would_be_empty():
 
 def test_the_length_after_select_is_known_once_it_is_resolved():
     chosen = ps.range(20).select(lambda x: x % 7 == 0)
-    with pytest.raises(TypeError, match=r"select\(\) decides only when it runs; call resolve\(\)"):
+    with pytest.raises(TypeError, match=r"before select\(\) has run: call resolve\(\)"):
         len(chosen)
     assert len(chosen.resolve()) == 3
     first, second = chosen.split(0.34)

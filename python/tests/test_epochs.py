@@ -135,7 +135,7 @@ def test_two_loops_at_once_are_refused():
     next(first)
     second = iter(loader)
     assert next(second).numpy().tolist() == [1]
-    with pytest.raises(ps.ConfigError, match="a newer `for` has begun.*a second Loader"):
+    with pytest.raises(ps.ConfigError, match="a newer `for` has started.*a second Loader"):
         next(first)
 
 

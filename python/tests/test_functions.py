@@ -204,7 +204,7 @@ def test_map_batch_says_what_is_wrong():
     with pytest.raises(ps.ConfigError, match="0 rows"):
         ps.range(4).map_batch(lambda x: x.max())
     spec = ps.Field("int64")
-    with pytest.raises(ps.SampleError, match="one row for each row"):
+    with pytest.raises(ps.SampleError, match="one row per input row"):
         list(ps.Loader(ps.range(4).map_batch(lambda x: x[1:], spec=spec).batch(4)))
     with pytest.raises(ps.SampleError, match="rows of f64"):
         list(ps.Loader(ps.range(4).map_batch(lambda x: x * 1.0, spec=spec).batch(4)))

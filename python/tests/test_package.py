@@ -41,7 +41,7 @@ def test_errors_speak_python():
     pixels = np.zeros((2, 4, 4, 3), np.uint8)
     with pytest.raises(ps.ConfigError, match="decode and of take the name of the field"):
         ps.from_tensor_slices({"a": pixels, "b": pixels}).map(ps.image.decode())
-    with pytest.raises(ps.ConfigError, match="begin the chain with decode"):
+    with pytest.raises(ps.ConfigError, match="start the chain with decode"):
         ps.from_paths(["a"]).map(ps.image.of("image").resize(2, 2))
     with pytest.raises(ps.ConfigError, match=r"decode\(channels=3\)"):
         ps.from_paths(["a"]).map(ps.image.decode(channels=1).random_saturation(0.5, 1.5))

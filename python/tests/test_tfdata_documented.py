@@ -1,4 +1,4 @@
-"""Behaviours that tf.data's public documentation states, through our API.
+"""Behaviors that tf.data's public documentation states, through our API.
 
 Each test quotes in short what is documented. Most are the examples of the API reference.
 """
@@ -71,7 +71,7 @@ def test_from_generator():
 
 
 @says("from_generator: values are converted to the dtypes of output_signature",
-      differs="spec= is checked and nothing is converted: 1.0 is no float32, np.float32(1) is")
+      differs="spec= is checked, nothing is converted: 1.0 is not float32, np.float32(1) is")
 def test_output_signature():
     dataset = ps.from_generator(lambda: iter([1.0, 2.0]), spec=ps.Field("float32"))
     with pytest.raises(ps.SampleError, match="f32"):
@@ -108,7 +108,7 @@ def test_map_returns_structures():
 
 
 @says("map: the function is traced; Python side effects happen once",
-      differs="runs for every sample: what is printed or counted there is true")
+      differs="runs for every sample, so prints and counts in it are real")
 def test_map_runs_for_every_sample():
     calls = []
     elements(ps.range(5).map(lambda x: calls.append(int(x)) or x))
@@ -116,7 +116,7 @@ def test_map_runs_for_every_sample():
 
 
 @says("map(num_parallel_calls=AUTOTUNE) runs in parallel; order is kept by default",
-      differs="parallel without being asked, always in order; Loader(threads=n) limits it")
+      differs="always parallel and in order; Loader(threads=n) sets a limit")
 def test_map_is_parallel_and_in_order():
     meeting = Meeting()
 
@@ -264,7 +264,7 @@ def test_batch_of_other_shapes():
 
 
 @says("batch of batches: each batch gets another dimension",
-      differs="refused: almost always a mistake; the message names unbatch")
+      differs="refused, since it is almost always a mistake; the error names unbatch")
 def test_batch_twice():
     with pytest.raises(ps.ConfigError, match="batches already"):
         ps.range(8).batch(2).batch(2)
@@ -284,7 +284,7 @@ def test_cache():
 
 
 @says("cache(): must be read completely before it is of use",
-      differs="what was read is kept, also when the loop is left early")
+      differs="what was read is kept, even if the loop stops early")
 def test_cache_read_in_part():
     calls = []
     dataset = ps.range(50).map(lambda x: calls.append(int(x)) or x).cache()
@@ -299,7 +299,7 @@ def test_cache_takes_no_file():
 
 
 @says("prefetch(2): prepares later elements while the current one is processed",
-      differs="the loader looks ahead by itself; prefetch is a wish for more")
+      differs="the loader prefetches by itself; prefetch asks for more")
 def test_prefetch():
     ahead = threading.Event()
 
@@ -337,7 +337,7 @@ def test_iterable():
     assert list(ps.range(3)) == [0, 1, 2] == list(iter(ps.range(3)))
 
 
-@says("as_numpy_iterator: gives NumPy values", instead="`for x in dataset`")
+@says("as_numpy_iterator: yields NumPy values", instead="`for x in dataset`")
 def test_iterable_of_numpy():
     (first, *_) = ps.from_tensor_slices(np.arange(3, dtype=np.float32))
     assert isinstance(first, np.float32)
@@ -380,7 +380,7 @@ def test_with_options():
 
 
 @says("list_files(pattern, shuffle=True): in random order by default",
-      differs="sorted; shuffle() for another order")
+      differs="sorted; use shuffle() for random order")
 def test_list_files(tmp_path):
     for name in "bca":
         (tmp_path / name).touch()
@@ -416,9 +416,9 @@ MISSING_VERBS = {
 MISSING_NAMES = {
     "sample_from_datasets": "a generator that draws from several; `interleave`, `zip`",
     "choose_from_datasets": "a generator that draws from several; `interleave`, `zip`",
-    "TFRecordDataset": "a reader of your own in `from_index` or `from_generator`",
-    "TextLineDataset": "a reader of your own in `from_index` or `from_generator`",
-    "CsvDataset": "a reader of your own in `from_index` or `from_generator`",
+    "TFRecordDataset": "your own reader in `from_index` or `from_generator`",
+    "TextLineDataset": "your own reader in `from_index` or `from_generator`",
+    "CsvDataset": "your own reader in `from_index` or `from_generator`",
     "FixedLengthRecordDataset": "`from_tensor_slices(numpy.memmap(...))` reads such files in place",
 }
 
@@ -438,8 +438,8 @@ for _verb, _instead in {**MISSING_VERBS, **MISSING_NAMES}.items():
 
 
 @says("iterators can be checkpointed; with shuffle the buffer is saved and may be large",
-      differs="of indexed data a state is a few numbers, under 1 KB, and loads at any batch size; "
-              "of a stream up to 64 KB, and a plain generator is pulled again from its start")
+      differs="for indexed data a state is under 1 KB and loads with any batch size; for a "
+              "stream it is up to 64 KB, and a plain generator is read again from its start")
 def test_state_is_small():
     import json
     loader = ps.Loader(ps.range(10**9).shuffle(seed=1).batch(64))

@@ -1,4 +1,4 @@
-"""Behaviours that torch.utils.data's public documentation states, through our API."""
+"""Behaviors that torch.utils.data's public documentation states, through our API."""
 
 import os
 import signal
@@ -54,7 +54,7 @@ def test_iterable_style():
 
 
 @says("IterableDataset with several workers: each has a copy; avoid duplicates by get_worker_info",
-      differs="one stream, pulled once: nothing is duplicated at any number of threads")
+      differs="one stream, read once: nothing is duplicated with any number of threads")
 def test_streams_are_not_duplicated():
     assert rows(ps.Loader(ps.from_generator(lambda: iter(range(50))).batch(4), threads=2)) == list(
         range(50))
@@ -78,7 +78,7 @@ def test_shuffle():
 
 
 @says("generator: the seed of the random order; without it, a different order each run",
-      differs="without a seed the order is that of seed 0: runs repeat; seed=\"random\" draws one")
+      differs="without a seed runs have the order of seed 0; seed=\"random\" draws one")
 def test_seed():
     assert rows(ps.Loader(ps.range(30).shuffle().batch(30))) == rows(
         ps.Loader(ps.range(30).shuffle(seed=0).batch(30)))
@@ -100,7 +100,7 @@ def test_random_sampler():
 
 
 @says("RandomSampler(replacement=True): samples are drawn with replacement",
-      missing="where the data can be indexed: `ps.range(n).map(lambda i, rng: "
+      missing="for data that can be indexed: `ps.range(n).map(lambda i, rng: "
               "data[rng.integers(len(data))])`")
 def test_with_replacement():
     data = np.arange(5) * 10
@@ -110,7 +110,7 @@ def test_with_replacement():
 
 
 @says("WeightedRandomSampler: samples are drawn with given probabilities",
-      missing="where the data can be indexed: `ps.range(n).map(lambda i, rng: "
+      missing="for data that can be indexed: `ps.range(n).map(lambda i, rng: "
               "data[rng.choice(len(data), p=weights)])`")
 def test_weighted():
     data, weights = np.arange(3) * 10, [0.5, 0.0, 0.5]
@@ -120,7 +120,7 @@ def test_weighted():
     no_name("WeightedRandomSampler")
 
 
-@says("SubsetRandomSampler: given indices, in random order", missing="where the data can be "
+@says("SubsetRandomSampler: given indices, in random order", missing="for data that can be "
       "indexed: `ps.from_tensor_slices(indices).shuffle().map(data.__getitem__)`")
 def test_subset_random():
     indices = np.array([3, 1, 4])
@@ -128,7 +128,7 @@ def test_subset_random():
     assert sorted(rows(ps.Loader(dataset.batch(2)))) == [1, 9, 16]
 
 
-@says("a sampler of one's own: any order of indices", missing="where the data can be indexed: "
+@says("a sampler of one's own: any order of indices", missing="for data that can be indexed: "
       "`ps.from_tensor_slices(indices).map(data.__getitem__)`")
 def test_an_order_of_ones_own():
     order = [3, 1, 4, 1, 5]
@@ -146,7 +146,7 @@ def test_batch_sampler():
     assert [batch.numpy().tolist() for batch in ps.Loader(dataset)] == [[9, 1], [16]]
 
 
-@says("Subset: the samples at given indices", missing="where the data can be indexed: "
+@says("Subset: the samples at given indices", missing="for data that can be indexed: "
       "`ps.from_tensor_slices(indices).map(data.__getitem__)`")
 def test_subset():
     dataset = ps.from_tensor_slices(np.array([2, 5])).map(Squares().__getitem__)
@@ -174,7 +174,7 @@ def test_chain():
 
 
 @says("get_worker_info: which worker a dataset runs in",
-      differs="there are no copies of a dataset, so nothing to tell apart")
+      differs="there are no copies of a dataset to distinguish")
 def test_no_worker_info():
     no_name("get_worker_info", remedy="")
 
@@ -215,7 +215,7 @@ def test_collate_text():
 
 
 @says("default_collate: other types raise TypeError naming the type",
-      differs="a SampleError that names sample, op and step besides")
+      differs="a SampleError that also names sample, op and step")
 def test_collate_other_types():
     with pytest.raises(ps.SampleError, match="object"):
         rows(ps.Loader(ps.from_index(2, lambda i: object()).batch(2)))
@@ -244,8 +244,8 @@ def test_no_workers():
 
 
 @says("num_workers=n: how many subprocesses to use for data loading",
-      differs="a function's own choice, map(fn, workers=n), for work that holds Python's lock; the "
-              "rest is done by threads of this process")
+      differs="set per function, map(fn, workers=n), for code that holds the GIL; all other work "
+              "runs in threads of this process")
 def test_workers(tmp_path):
     def meet(x):
         """Returns when two processes are in it."""
@@ -260,7 +260,7 @@ def test_workers(tmp_path):
 
 
 @says("an argument that cannot be pickled cannot be sent to workers (spawn)",
-      differs="the same, said when the dataset is built, with what it is and the remedy")
+      differs="the same, but raised when the dataset is built, naming the object and the remedy")
 def test_what_cannot_be_pickled():
     lock = threading.Lock()
     with pytest.raises(ps.ConfigError, match='"lock".*threads'):
@@ -268,7 +268,7 @@ def test_what_cannot_be_pickled():
 
 
 @says("a worker that is killed: RuntimeError: DataLoader worker (pid) is killed by signal",
-      differs="it is started again and its block recomputed; three deaths name the sample")
+      differs="it is restarted and its block recomputed; three deaths raise an error")
 def test_a_killed_worker(tmp_path):
     def die_once(x):
         if x == 5 and not (tmp_path / "died").exists():
@@ -280,7 +280,7 @@ def test_a_killed_worker(tmp_path):
 
 
 @says("worker_init_fn; worker seeds: base_seed + worker_id; NumPy's global seed repeats in workers",
-      differs="random numbers are keyed by sample: no worker, thread or seed to set up")
+      differs="random numbers are keyed by sample: nothing to set up per worker or thread")
 def test_keyed_numbers():
     def draw(x):
         return ps.rng().random()
@@ -296,7 +296,7 @@ def test_exceptions_keep_their_type():
 
 
 @says("prefetch_factor: batches loaded in advance by each worker",
-      differs="found by measuring, within a budget of bytes")
+      differs="tuned by measurement, within a byte budget")
 def test_lookahead():
     ahead, made, most = threading.Event(), [], 0
 
@@ -334,7 +334,7 @@ def test_timeout():
 
 
 @says("len(dataloader) is the number of batches; of an IterableDataset an estimate",
-      differs="of a stream it is a TypeError, not a guess")
+      differs="for a stream it raises TypeError")
 def test_len():
     assert len(ps.Loader(of(Squares()).batch(3))) == 4
     with pytest.raises(TypeError):
@@ -342,14 +342,14 @@ def test_len():
 
 
 @says("DistributedSampler: each rank sees its part; samples are added to make it even",
-      differs='no sample is made up: shares differ by one; tail="wrap" asks for that')
+      differs='no sample is repeated: shares differ by one; tail="wrap" repeats some')
 def test_shares():
     parts = [rows(ps.Loader(ps.range(10).batch(4), world=3, rank=r)) for r in range(3)]
     assert sorted(sum(parts, [])) == list(range(10))
 
 
 @says("DistributedSampler.set_epoch must be called for another order each epoch",
-      differs="epochs count by themselves; set_epoch chooses one")
+      differs="epochs advance by themselves; set_epoch selects one")
 def test_set_epoch():
     loader = ps.Loader(ps.range(20).shuffle().batch(20))
     epochs = [rows(loader) for _ in range(3)]
@@ -365,7 +365,7 @@ def test_no_pinning():
 
 
 @says("multiprocessing_context: fork, spawn or forkserver",
-      differs="worker processes are always spawned: threads of the engine do not survive a fork")
+      differs="worker processes are always spawned: engine threads do not survive a fork")
 def test_no_context():
     with pytest.raises(TypeError, match="always spawned"):
         ps.Loader(ps.range(4).batch(2), multiprocessing_context="fork")
@@ -374,12 +374,12 @@ def test_no_context():
 @says("in_order=False: batches as they are ready",
       differs="always in order, so that runs and resumed runs are the same")
 def test_always_in_order():
-    with pytest.raises(TypeError, match="the order is always the same"):
+    with pytest.raises(TypeError, match="the order is the same with any number"):
         ps.Loader(ps.range(4).batch(2), in_order=False)
 
 
 @says("after an error the iterator continues with the next batch",
-      differs="next() tries the same step again, for errors that pass; on_error=\"skip\" leaves "
+      differs="next() retries the same step, for transient errors; on_error=\"skip\" leaves "
               "samples out and lists them")
 def test_a_step_that_failed_is_tried_again():
     calls = []
@@ -408,7 +408,7 @@ def test_stateful():
 
 
 @says("state_dict of a loader with workers loads only at the same num_workers",
-      differs="loads at any number of threads, shares or batch size")
+      differs="loads with any number of threads, shares or batch size")
 def test_elastic_state():
     loader = ps.Loader(ps.range(12).batch(4))
     next(iter(loader))

@@ -266,7 +266,7 @@ def test_an_exception_that_cannot_travel_is_named():
     def fail(x):
         raise ValueError("with a lock", threading.Lock())
 
-    with pytest.raises(ps.SampleError, match="ValueError, which cannot travel") as raised:
+    with pytest.raises(ps.SampleError, match="ValueError, which cannot be pickled") as raised:
         list(ps.Loader(ps.range(4).map(fail, workers=1).batch(2)))
     assert "in fail" in str(raised.value.__cause__)
 
@@ -287,7 +287,7 @@ def test_results_that_are_no_samples_are_told_as_in_threads():
                       (lambda x: np.zeros(2 if x < 5 else 3), "same structure")):
         with pytest.raises(ps.SampleError, match=words):
             list(ps.Loader(ps.range(10).map(fn, workers=2).batch(2)))
-    with pytest.raises(ps.SampleError, match="one row for each row"):
+    with pytest.raises(ps.SampleError, match="one row per input row"):
         list(ps.Loader(ps.range(4).map_batch(lambda x: x[1:], spec=ps.Field("int64"),
                                              workers=1).batch(4)))
 
@@ -417,7 +417,7 @@ def test_a_child_that_keeps_the_socket_does_not_hide_a_death(tmp_path):
     (tmp_path / "end").touch()
 
 
-# What cannot travel
+# Functions that cannot be pickled
 
 def test_what_cannot_travel_is_named_when_the_dataset_is_built():
     lock = threading.Lock()
@@ -433,7 +433,7 @@ def test_what_cannot_travel_is_named_when_the_dataset_is_built():
     with pytest.raises(ps.ConfigError, match=r'"loader" of the scope.*num_workers=0|"loader"'):
         loader = ps.Loader(ps.range(4).batch(2))
         ps.range(4).map(lambda x: loader and x, workers=1)
-    with pytest.raises(ps.ConfigError, match="map_batch.*cannot travel"):
+    with pytest.raises(ps.ConfigError, match="map_batch.*cannot be sent"):
         ps.range(4).map_batch(lambda x: lock and x, workers=1)
 
 

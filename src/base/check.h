@@ -1,6 +1,6 @@
 #pragma once
-// Checks of our own promises. A broken one throws InternalError with both values: the run stops,
-// the host process lives.
+// Internal checks. A failed one throws InternalError with both values: the run stops, the host
+// process continues.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Time is a seam: the engine asks a Clock, tests hand in one that moves only when told.
+// Time is injected: the engine asks a Clock, and tests pass one that moves only when they say so.
 
 #include <chrono>
 #include <cstdint>
@@ -14,9 +14,9 @@ using Nanoseconds = std::chrono::nanoseconds;
 class Clock {
  public:
   virtual ~Clock() = default;
-  /// Time since an arbitrary start; never goes back.
+  /// Time since an arbitrary start; monotonic.
   [[nodiscard]] virtual Nanoseconds now() const = 0;
-  /// Returns once `now()` has moved on by `duration`.
+  /// Returns once `now()` has advanced by `duration`.
   virtual void pause(Nanoseconds duration) = 0;
 
   static Clock& real();
@@ -35,7 +35,8 @@ class VirtualClock final : public Clock {
   mutable Mutex mutex_;
   Condition changed_;
   Nanoseconds now_ PENSTOCK_GUARDED_BY(mutex_){0};
-  std::multiset<Nanoseconds> wakes_ PENSTOCK_GUARDED_BY(mutex_);  // of those who sleep
+  std::multiset<Nanoseconds> wakes_
+      PENSTOCK_GUARDED_BY(mutex_);  // wake-up times of the sleeping threads
 };
 
 }  // namespace penstock

@@ -50,7 +50,7 @@ std::uint64_t Coordinator::agree(std::uint64_t count) {
 }
 
 double Coordinator::sum(double value) {
-  // In rank order, whoever came first, so that the last bits are the same each time.
+  // In rank order, not in order of arrival, so that the result is bit-identical each time.
   double total = 0;
   for (const std::string& bits : gather("sum", std::to_string(std::bit_cast<std::uint64_t>(value))))
     total += std::bit_cast<double>(std::uint64_t{std::stoull(bits)});
@@ -62,7 +62,7 @@ Coordinator& Coordinator::alone() {
   return coordinator;
 }
 
-/// Each rank brings a word and a text, and leaves with all texts in rank order.
+/// Each rank contributes a word and a text, and receives all texts in rank order.
 class LocalGroup::Meeting {
  public:
   explicit Meeting(std::uint32_t world) : world_(world), seats_(world) {}
@@ -73,7 +73,7 @@ class LocalGroup::Meeting {
     Lock lock(mutex_);
     if (seats_[rank].taken)
       throw ConfigError(fmt::format("coordinator: two ranks have the id {}", rank), {},
-                        "give every process a rank of its own, from 0 on");
+                        "give every process its own rank, from 0 on");
     seats_[rank].taken = true;
   }
 
@@ -98,12 +98,13 @@ class LocalGroup::Meeting {
       for (std::size_t other = 0; other < seats_.size(); ++other)
         if (seats_[other].left) {
           --present_;
-          throw CancelledError(fmt::format("coordinator: rank {} waits in {}, and rank {} has left",
+          throw CancelledError(fmt::format("coordinator: rank {} waits in {}, but rank {} has left",
                                            rank, word, other));
         }
       changed_.wait(mutex_);
     }
-    // The next round cannot end before this rank has come to it, so the outcome is still ours.
+    // The next round cannot end before this rank has joined it, so the outcome is still this
+    // round's.
     std::vector<std::string> texts;
     for (std::size_t other = 0; other < outcome_.size(); ++other) {
       if (outcome_[other].word != outcome_[0].word)
@@ -153,7 +154,7 @@ class LocalGroup::Member final : public Coordinator {
 };
 
 LocalGroup::LocalGroup(std::uint32_t world) : meeting_(std::make_shared<Meeting>(world)) {
-  if (world == 0) throw ConfigError("coordinator: a world of no rank");
+  if (world == 0) throw ConfigError("coordinator: the world has no ranks");
 }
 
 std::unique_ptr<Coordinator> LocalGroup::join(std::uint32_t rank) {

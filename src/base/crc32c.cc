@@ -10,8 +10,8 @@ constexpr std::uint32_t kPolynomial = 0x82f63b78;  // reflected
 
 using Table = std::array<std::uint32_t, 256>;
 
-/// tables[k][b]: the remainder of byte b followed by k zero bytes, so that eight bytes are taken at
-/// a time.
+/// tables[k][b]: the remainder of byte b followed by k zero bytes, to process eight bytes at a
+/// time.
 constexpr std::array<Table, 8> make_tables() {
   std::array<Table, 8> tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

@@ -6,7 +6,7 @@
 
 namespace penstock {
 
-/// Of `bytes`, going on from `before`, the value for what came before them.
+/// The checksum of `bytes`, continuing from `before`, the checksum of the bytes before them.
 std::uint32_t crc32c(std::string_view bytes, std::uint32_t before = 0);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
 #pragma once
-// Digests of what must agree between a state and a dataset, or between ranks. Not for secrets.
+// Digests of data that must agree between a state and a dataset, or between ranks. Not for secrets.
 
 #include <cstdint>
 #include <cstring>
@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-/// A running 64-bit digest; what was added, in which order and where it was divided all count.
+/// A running 64-bit digest of the values added, their order and the boundaries between them.
 class Digest {
  public:
   void add(std::uint64_t word) { state_ = combine(state_, word); }

@@ -1,6 +1,6 @@
 #pragma once
-// Named fault points, promises that can be switched off and seeded yields of test builds
-// (PENSTOCK_FAULTS). In other builds the macros vanish.
+// Test builds only (PENSTOCK_FAULTS): named fault points, features that can be switched off, and
+// seeded yields. In other builds the macros expand to nothing.
 
 #include <cstdint>
 #include <map>
@@ -8,19 +8,19 @@
 
 namespace penstock::fault {
 
-/// Makes the point `name` fire on its `nth` hit from now (1 = the next); 0 disarms it.
+/// Makes the point `name` fire on its `nth` hit from now (1: the next); 0 disarms it.
 void arm(const std::string& name, std::uint64_t nth);
-/// Arms points by their names: "cut.twice:3,slab.allocate:1". False when `text` is none of that.
+/// Arms points by name: "cut.twice:3,slab.allocate:1". Returns false if `text` has another form.
 bool arm_listed(const std::string& text);
 void disarm_all();
 /// How often each point was passed since the last `disarm_all`.
 std::map<std::string, std::uint64_t> hits();
-/// True when the point fires now.
+/// True if the point fires now.
 bool fires(const char* name);
-/// Breaks the promise `name` from now on, so that a test can be seen to fail without it; "" keeps
-/// all of them again.
+/// Switches off the feature `name`, so that a test can be shown to fail without it; "" switches all
+/// on again.
 void switch_off(const std::string& name);
-/// True when the promise is broken. Costs one load while none is.
+/// True if the feature is switched off. Costs one load if none is.
 bool is_off(const char* name);
 /// Yields at about one in four scheduling points, chosen by `seed`; 0 turns it off.
 void set_yield_seed(std::uint64_t seed);

@@ -1,5 +1,5 @@
 #pragma once
-// Running a user's function: what it throws becomes a Failure.
+// Calls a user's function and turns its exceptions into Failures.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-/// True for errors of the operating system that may not come again.
+/// True for errors of the operating system that may be transient.
 inline bool may_pass(const std::error_code& code) {
   if (code.category() != std::generic_category() && code.category() != std::system_category())
     return false;
@@ -31,12 +31,12 @@ inline bool may_pass(const std::error_code& code) {
   }
 }
 
-/// No memory for one sample: that may be its size, or what else runs just now. So it is tried
-/// again, and then policy decides, as about any other broken sample.
+/// No memory for one sample: the sample may be too large, or other work may use the memory. So it
+/// is retried, and then handled like any other bad sample.
 inline Failure no_memory(std::size_t row) {
   Failure failure{"there was not enough memory to compute the sample",
                   {},
-                  "leave out samples of this size, or allow the process more memory",
+                  "remove samples of this size, or give the process more memory",
                   std::current_exception(),
                   row};
   failure.try_again = true;
@@ -44,7 +44,7 @@ inline Failure no_memory(std::size_t row) {
   return failure;
 }
 
-/// An exception that ends the run whatever the policy on failures, such as Python's SystemExit.
+/// An exception that ends the run whatever `on_error` says, such as Python's SystemExit.
 class MustRaise {
  public:
   MustRaise() = default;
@@ -53,7 +53,7 @@ class MustRaise {
   virtual ~MustRaise() = default;
 };
 
-/// Calls `body`; what it throws is a Failure of row `row()`.
+/// Calls `body`; an exception becomes a Failure of row `row()`.
 template <typename Body, typename Row>
 Result<void> guarded(Body body, Row row) {
   try {

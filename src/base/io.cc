@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* kReplaced = "check whether the file was cut short or replaced";
 
-/// Errors that another try may not meet.
+/// Errors that may not occur on a retry.
 bool may_pass(int error) {
   constexpr std::array kPassing{EIO,    EAGAIN, EINTR,     EBUSY,     ETIMEDOUT,    ESTALE,
                                 EMFILE, ENFILE, ENOMEM,    ENOBUFS,   ECONNRESET,   ENETDOWN,
@@ -80,7 +80,7 @@ FolderEntry entry_of(const struct stat& facts) {
   return entry;
 }
 
-/// What `name` in the open folder is. Looks at the name itself first, to know a link.
+/// The type of `name` in the open folder. Checks the name itself first, to recognize a link.
 Result<FolderEntry> look_at(int folder, const char* name, const std::string& path) {
   struct stat facts{};
   if (::fstatat(folder, name, &facts, AT_SYMLINK_NOFOLLOW) != 0)
@@ -114,7 +114,7 @@ class Descriptor {
   int number_ = -1;
 };
 
-/// Where an open file is, without links; `path` is what it was opened as.
+/// The path of an open file, without links; `path` is the one it was opened with.
 std::optional<std::string> real_path_of(const Descriptor& file, const std::string& path) {
   std::array<char, PATH_MAX> real{};
   const std::string self = fmt::format("/proc/self/fd/{}", file.number());
@@ -125,8 +125,8 @@ std::optional<std::string> real_path_of(const Descriptor& file, const std::strin
   return std::string(real.data());
 }
 
-/// A Failure where the open file is not below the root. Looked at after the open, so that nothing
-/// can change in between.
+/// A Failure if the open file is not below the root. Checked after opening, so that nothing can
+/// change in between.
 Result<void> check_within(const Descriptor& file, const std::string& path, const FileRoot& root) {
   std::string inside = root.real;
   if (inside.empty()) {
@@ -145,7 +145,7 @@ Result<void> check_within(const Descriptor& file, const std::string& path, const
   return {};
 }
 
-/// A name in the same folder that nobody can guess.
+/// An unpredictable name in the same folder.
 Result<std::string> draft_name(const std::string& path) {
   std::uint64_t number = 0;
   while (::getrandom(&number, sizeof number, 0) < 0)
@@ -153,7 +153,7 @@ Result<std::string> draft_name(const std::string& path) {
   return fmt::format("{}.{:016x}.tmp", path, number);
 }
 
-/// Reads until `length` bytes are there or the file ends; returns how many there are.
+/// Reads until `length` bytes have arrived or the file ends; returns the number of bytes.
 Result<std::uint64_t> read_into(const Descriptor& file, const std::string& path, std::byte* data,
                                 std::uint64_t length, std::uint64_t offset) {
   std::uint64_t done = 0;
@@ -183,7 +183,8 @@ class PosixIo final : public Io {
   Result<Bytes> read(const std::string& path, std::uint64_t offset, std::uint64_t length) override {
     const Descriptor file(path);
     if (file.number() < 0) return io_failure("cannot open", path, errno);
-    // Looked at before memory is taken: an index that lies must not cost more than its file.
+    // Checked before memory is allocated: a wrong index must not cost more than the size of its
+    // file.
     struct stat facts{};
     if (::fstat(file.number(), &facts) != 0) return io_failure("cannot look at", path, errno);
     const auto size = static_cast<std::uint64_t>(facts.st_size);
@@ -201,7 +202,7 @@ class PosixIo final : public Io {
       return too_large(path, fmt::format("{}", *wanted.size), wanted.bytes_max);
     if (PENSTOCK_FAULT("read.descriptors")) return io_failure("cannot open", path, EMFILE);
     const bool no_links = wanted.within != nullptr && !wanted.within->links;
-    // Without O_NONBLOCK a pipe that took a file's place would hold us for ever.
+    // Without O_NONBLOCK, a pipe in place of the file would block forever.
     const Descriptor file(path, O_RDONLY | O_NONBLOCK | (no_links ? O_NOFOLLOW : 0));
     if (file.number() < 0 && errno == ELOOP && no_links)
       return led_away(path, "another place", *wanted.within);
@@ -214,7 +215,7 @@ class PosixIo final : public Io {
     if (wanted.size && now != *wanted.size)
       return other_size(path, fmt::format("{}", now), *wanted.size);
     if (now > wanted.bytes_max) return too_large(path, fmt::format("{}", now), wanted.bytes_max);
-    // One byte more is asked for than there should be, so that a file that grows is noticed.
+    // Reads one byte more than expected, to notice a file that grows.
     Bytes bytes(now + 1);
     const auto done = read_into(file, path, bytes.data(), now + 1, 0);
     if (!done) return done.failure();
@@ -263,7 +264,7 @@ class PosixIo final : public Io {
       const std::string_view name = found->d_name;
       if (name == "." || name == "..") continue;
       auto entry = look_at(::dirfd(open.get()), found->d_name, folder);
-      if (!entry) {  // it went away in between, or the folder may be listed but not entered
+      if (!entry) {  // it was removed meanwhile, or the folder may be listed but not entered
         if (::faccessat(::dirfd(open.get()), ".", X_OK, 0) != 0)
           return io_failure("cannot look into", folder, errno);
         continue;
@@ -302,7 +303,7 @@ class PosixIo final : public Io {
   }
 
  private:
-  /// Of an open file; a Failure for whatever is none.
+  /// The status of an open file; a Failure if it is not a regular file.
   static Result<std::uint64_t> size_of(const Descriptor& file, const std::string& path) {
     struct stat facts{};
     if (::fstat(file.number(), &facts) != 0) return io_failure("cannot look at", path, errno);
@@ -311,7 +312,7 @@ class PosixIo final : public Io {
     return static_cast<std::uint64_t>(facts.st_size);
   }
 
-  /// A file that was not there; nothing stays of it where that fails.
+  /// Writes a new file; removes it on failure.
   static Result<void> write_new(const std::string& path, std::string_view content) {
     const Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
     if (file.number() < 0) return io_failure("cannot write", path, errno);

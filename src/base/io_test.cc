@@ -13,7 +13,7 @@
 #include <set>
 #include <string>
 
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "base/thread.h"
 
 namespace penstock {

@@ -14,11 +14,11 @@
 
 namespace penstock {
 
-/// Parses `text`, or nothing when it is not JSON or nests deeper than 64.
+/// Parses `text`; nullopt if it is not JSON or nests deeper than 64.
 std::optional<Json> parse_json(std::string_view text);
 
-/// A whole number that `T` can hold. Throws Json::type_error for anything else: the library itself
-/// would convert 1e20 to whatever the processor makes of it.
+/// A whole number that fits `T`. Throws Json::type_error for anything else: the library itself
+/// would silently convert 1e20.
 template <std::integral T>
 T whole_number(const Json& json) {
   if (json.is_number_unsigned()) {
@@ -28,12 +28,12 @@ T whole_number(const Json& json) {
     const auto value = json.get<std::int64_t>();
     if (std::in_range<T>(value)) return static_cast<T>(value);
   }
-  throw Json::type_error::create(302, "a whole number is wanted, not " + json.dump(), &json);
+  throw Json::type_error::create(302, "expected a whole number, not " + json.dump(), &json);
 }
 template <std::integral T>
 std::vector<T> whole_numbers(const Json& json) {
   if (!json.is_array())
-    throw Json::type_error::create(302, "whole numbers are wanted, not " + json.dump(), &json);
+    throw Json::type_error::create(302, "expected whole numbers, not " + json.dump(), &json);
   std::vector<T> values;
   for (const Json& one : json) values.push_back(whole_number<T>(one));
   return values;

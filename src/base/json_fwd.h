@@ -1,5 +1,5 @@
 #pragma once
-// Json by name, for headers: base/json.h itself is slow to compile.
+// Forward declaration of Json, for headers: base/json.h is slow to compile.
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -1,5 +1,5 @@
 #pragma once
-// How much memory this process may still take.
+// How much more memory this process may use.
 
 #include <cstdint>
 

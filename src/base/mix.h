@@ -1,6 +1,6 @@
 #pragma once
 // 64-bit mixing for keys and digests. Part of the order and of every random key: a change here
-// changes what users' seeds mean, and the golden vectors fail.
+// changes what users' seeds mean, and makes the golden vectors fail.
 
 #include <cstdint>
 
@@ -15,7 +15,7 @@ constexpr std::uint64_t mix(std::uint64_t word) {
   return word ^ (word >> 31);
 }
 
-/// Adds `word` to the running key `key`; the order of additions matters.
+/// Adds `word` to the running key `key`; the order of the calls matters.
 constexpr std::uint64_t combine(std::uint64_t key, std::uint64_t word) {
   return mix(key ^ mix(word + 0x9e3779b97f4a7c15ULL));
 }

@@ -47,7 +47,7 @@ class Condition {
     condition_.wait(held);
     held.release();
   }
-  /// As `wait`, but returns after `duration` at the latest.
+  /// Like `wait`, but returns after `duration` at the latest.
   void wait_for(Mutex& mutex, std::chrono::nanoseconds duration) PENSTOCK_REQUIRES(mutex) {
     std::unique_lock<std::mutex> held(mutex.mutex_, std::adopt_lock);
     condition_.wait_for(held, duration);

@@ -31,7 +31,7 @@ struct Member {
 
 }  // namespace
 
-/// What the threads and the pool share; lives as long as the last of them.
+/// State shared by the threads and the pool; lives as long as the last of them.
 class Pool::Shared {
  public:
   Mutex mutex;
@@ -80,13 +80,13 @@ Pool::Pool(unsigned threads)
   try {
     start_missing_threads();
   } catch (...) {
-    stop_threads();  // those that were started have nobody else to end them
+    stop_threads();  // nothing else would end those that have started
     throw;
   }
 }
 
 void Pool::start_missing_threads() {
-  // Under the lock, so that whoever abandons a thread finds it in its slot.
+  // Under the lock, so that a caller that abandons a thread finds it in its slot.
   Lock lock(shared_->mutex);
   shared_->threads.resize(threads_count_);
   for (unsigned slot = 0; slot < threads_count_; ++slot) {
@@ -133,7 +133,7 @@ void Pool::wait_for_abandoned(const Patience& patience) const {
       throw ResourceError(
           fmt::format("{} threads of this process are stuck in functions that do not return",
                       abandoned()),
-          {}, "give those functions a time limit; new work is refused until they return");
+          {}, "give those functions a time limit; no new work starts until they return");
     if (waited >= kReportAfter && !std::exchange(reported, true))
       report(
           fmt::format("{} threads of earlier loops are still inside a function or a read; new "
@@ -166,7 +166,7 @@ unsigned Pool::detach(const Work& work, std::chrono::nanoseconds patience) {
     // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): it leaves the list, not us
     const std::shared_ptr<Member> member = *found;
     members.erase(found);
-    // Those behind it have moved: a thread that is asking around may have missed one of them.
+    // The entries behind it have moved: a thread that is looking for work may have missed one.
     ++shared_->signals;
     shared_->work_or_stop.notify_all();
     member->leaving = true;
@@ -177,7 +177,7 @@ unsigned Pool::detach(const Work& work, std::chrono::nanoseconds patience) {
       shared_->left.wait_for(shared_->mutex, left);
     }
     stuck = member->inside;
-    if (stuck.empty()) member->work.reset();  // threads on their way out still hold the member
+    if (stuck.empty()) member->work.reset();  // threads on their way out still reference the member
     member->abandoned = !stuck.empty();
     for (const unsigned slot : stuck) {
       shared_->threads[slot]->detach();
@@ -187,7 +187,8 @@ unsigned Pool::detach(const Work& work, std::chrono::nanoseconds patience) {
   }
   try {
     start_missing_threads();
-  } catch (const std::exception& error) {  // who leaves need not know: who comes next tries again
+  } catch (
+      const std::exception& error) {  // the leaving caller need not know: the next one tries again
     report(fmt::format("a thread that was abandoned could not be replaced: {}", error.what()));
   }
   return static_cast<unsigned>(stuck.size());
@@ -237,7 +238,7 @@ void Pool::serve(const std::shared_ptr<Shared>& shared, unsigned slot) {
     for (std::size_t i = 0; i < tries && served == Shared::Served::nothing; ++i)
       served = shared->serve_once(slot, turn);
     if (served == Shared::Served::abandoned) {
-      --abandoned_threads();  // somebody else has our place
+      --abandoned_threads();  // another thread has this slot
       return;
     }
     if (served == Shared::Served::work) continue;

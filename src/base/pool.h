@@ -1,6 +1,6 @@
 #pragma once
-// One pool of threads per process, shared by all pipelines. It knows no batches: it asks what is
-// attached for a piece of work, in turn, and sleeps when nobody has any.
+// One pool of threads per process, shared by all pipelines. It knows nothing about batches: it asks
+// the attached works in turn for a piece of work, and sleeps when none has any.
 
 #include <chrono>
 #include <cstddef>
@@ -15,15 +15,15 @@
 
 namespace penstock {
 
-/// Something that has work for the pool. `run_one` is called from several threads at once.
+/// A supplier of work for the pool. `run_one` is called from several threads at the same time.
 class Work {
  public:
   virtual ~Work() = default;
-  /// Takes one piece of work and does it; false when there was none. Never throws.
+  /// Takes one piece of work and does it; returns false if there was none. Never throws.
   virtual bool run_one() = 0;
 };
 
-/// Thread-safe. Starts with the first holder of `shared()`, ends with the last.
+/// Thread-safe. Starts with the first holder of `shared()` and ends with the last.
 class Pool {
  public:
   explicit Pool(unsigned threads);
@@ -31,41 +31,42 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// The process's pool: usable_cores() threads, or what `set_shared_threads` asked for.
+  /// The pool of the process: usable_cores() threads, or the number of `set_shared_threads`.
   static std::shared_ptr<Pool> shared();
-  /// For the next pool that `shared()` makes; 0 = by cores.
+  /// For the next pool that `shared()` creates; 0: by cores.
   static void set_shared_threads(unsigned threads);
 
-  /// What `attach` does where too many threads of the process were abandoned: it waits for them.
+  /// How long `attach` waits when too many threads of the process were abandoned.
   struct Patience {
     std::chrono::nanoseconds wait_max = std::chrono::seconds(30);
-    std::function<void()> while_waiting = {};  // called now and then; what it throws ends the wait
+    std::function<void()> while_waiting = {};  // called repeatedly; an exception ends the wait
   };
-  /// At most `threads_max` threads are inside `work` at a time. Throws ResourceError when
-  /// `abandoned_max()` threads of the process or more have not come back within the patience: they
+  /// At most `threads_max` threads are inside `work` at a time. Throws ResourceError if
+  /// `abandoned_max()` or more threads of the process have not returned within the patience: they
   /// are stuck, and not just slow.
   void attach(std::shared_ptr<Work> work, unsigned threads_max, const Patience& patience);
   void attach(std::shared_ptr<Work> work, unsigned threads_max) {
     attach(std::move(work), threads_max, Patience());
   }
-  /// Returns once no thread is inside `work` and none will be. A thread that is still inside after
-  /// `patience` (in a user function that does not return) is abandoned: it keeps `work` alive, ends
-  /// when it comes back, and a new thread takes its place. Returns how many were.
+  /// Returns once no thread is inside `work` and none will enter it. A thread that is still inside
+  /// after `patience` (in a user's function that does not return) is abandoned: it keeps `work`
+  /// alive and ends when it returns, and a new thread takes its place. Returns the number of
+  /// abandoned threads.
   unsigned detach(const Work& work,
                   std::chrono::nanoseconds patience = std::chrono::hours(24 * 365));
-  /// Says that an attached work has something to do again.
+  /// Wakes threads: an attached work has something to do again.
   void wake();
 
   [[nodiscard]] unsigned threads() const { return threads_count_; }
-  /// How many works are attached.
+  /// Number of attached works.
   [[nodiscard]] std::size_t works() const;
-  /// True on a thread of any pool. Who waits there for work of a pool must do it himself: all other
-  /// threads may be waiting in the same way.
+  /// True on a thread of any pool. Such a thread must not just wait for work of a pool but do it
+  /// itself: all other threads may be waiting in the same way.
   static bool on_own_thread();
-  /// Threads of the process that were abandoned and have not come back.
+  /// Threads of the process that were abandoned and have not returned.
   static unsigned abandoned();
-  /// Leaving one loop over slow samples may abandon every thread of the pool and every thread that
-  /// reads ahead, and that must not keep the next loop from starting.
+  /// Leaving one loop over slow samples may abandon every thread of the pool and every prefetching
+  /// thread, and that must not keep the next loop from starting.
   [[nodiscard]] unsigned abandoned_max() const {
     return kStuckMax + threads_count_ + kReadingThreadsMax;
   }

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-/// Bytes of the UTF-8 character at the front of `bytes`; 0 where there is none.
+/// Bytes of the UTF-8 character at the front of `bytes`; 0 if there is none.
 std::size_t character_bytes(std::string_view bytes) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned lead = at(0);
@@ -16,7 +16,7 @@ std::size_t character_bytes(std::string_view bytes) {
   if (lead < 0xc2 || lead > 0xf4 || bytes.size() < count) return 0;
   for (std::size_t i = 1; i < count; ++i)
     if ((at(i) & 0xc0U) != 0x80) return 0;
-  // Overlong forms, surrogates, and what lies beyond Unicode.
+  // Overlong forms, surrogates, and values beyond Unicode.
   if (lead == 0xe0 && at(1) < 0xa0) return 0;
   if (lead == 0xed && at(1) > 0x9f) return 0;
   if (lead == 0xf0 && at(1) < 0x90) return 0;

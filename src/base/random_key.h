@@ -1,5 +1,5 @@
 #pragma once
-// The random key of DESIGN: (seed, op and its ordinal, pass, occurrence, sample key, draw number).
+// The random key: (seed, op and its ordinal, pass, occurrence, sample key, draw number).
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-/// What all samples of one op in one pass share.
+/// The part that all samples of one op in one pass share.
 struct RandomKey {
   std::uint64_t seed = 0;
   std::uint64_t op = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// The only way the library speaks unasked: reports go to a sink, stderr by default.
+// The only way in which the library prints: reports go to a sink, stderr by default.
 
 #include <functional>
 #include <string>
@@ -8,7 +8,7 @@ namespace penstock {
 
 using ReportSink = std::function<void(const std::string& text)>;
 
-/// Replaces the sink and returns the one before; an empty one is stderr.
+/// Replaces the sink and returns the previous one; an empty one means stderr.
 ReportSink set_report_sink(ReportSink sink);
 /// Thread-safe.
 void report(const std::string& text);

@@ -1,5 +1,6 @@
 #pragma once
-// Dirty data is normal: what can fail on a sample returns a Result, and policy is decided in run/.
+// Bad data is normal: a function that can fail on a sample returns a Result; run/ decides what to
+// do.
 
 #include <exception>
 #include <memory>
@@ -11,23 +12,23 @@
 
 namespace penstock {
 
-/// Why something failed, and where; becomes a SampleError when policy says raise.
+/// Why something failed, and where; becomes a SampleError unless it is skipped.
 struct Failure {
   std::string message = {};
   Where where = {};
   std::string remedy = {};
   std::exception_ptr cause = {};
-  std::size_t row = 0;     // in the block that failed
-  bool row_known = true;   // false where a function failed for a block as a whole
-  bool may_pass = false;   // an IO error that may not come again
-  bool try_again = false;  // as `may_pass`, but when it comes again it is the sample's fault
+  std::size_t row = 0;     // of the block that failed
+  bool row_known = true;   // false if a function failed for a block as a whole
+  bool may_pass = false;   // a possibly transient I/O error
+  bool try_again = false;  // like `may_pass`, but if it fails again the sample is at fault
   bool no_memory = false;
-  bool must_raise = false;  // no policy leaves it out: the program is asked to end
+  bool must_raise = false;  // never skipped: the program is asked to end
 
   [[noreturn]] void raise() const { throw SampleError(message, where, remedy, cause); }
 };
 
-/// The loader was stopped before row `row` was made; nobody will see it.
+/// The loader was stopped before row `row` was computed; nobody will see it.
 inline Failure cancelled(std::size_t row) {
   Failure failure{"the loader was stopped"};
   failure.row = row;

@@ -33,7 +33,7 @@ std::uint64_t Rng::operator()() {
 }
 
 std::uint64_t Rng::integer(std::uint64_t count) {
-  // Rejects the few draws that would favour small numbers.
+  // Rejects the few draws that would favor small numbers.
   const std::uint64_t limit = max() - max() % count;
   std::uint64_t draw = (*this)();
   while (draw >= limit) draw = (*this)();

@@ -61,7 +61,7 @@ TEST(RngTest, IntegerReachesEveryNumberBelowCountAndNoOther) {
   for (int i = 0; i < 100; ++i) EXPECT_LT(rng.integer(UINT64_MAX), UINT64_MAX);
 }
 
-TEST(RngTest, IntegerFavoursNoNumber) {
+TEST(RngTest, IntegerFavorsNoNumber) {
   // The rest of 64 bits by three quarters of their range would be below a third of it half the
   // time.
   constexpr std::uint64_t kThird = std::uint64_t{1} << 62;

@@ -65,7 +65,7 @@ void sleep_thread(std::chrono::nanoseconds duration) {
 
 namespace {
 
-/// Quota of the cgroup in cores, or a large number where there is none.
+/// Quota of the cgroup in cores, or a large number if there is none.
 double cgroup_cores() {
   std::ifstream v2("/sys/fs/cgroup/cpu.max");
   std::string quota;

@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-/// A running thread; joins when destroyed. `name` is what debuggers and top show (15 letters).
+/// A running thread; the destructor joins it. Debuggers and top show `name` (15 letters).
 class Thread {
  public:
   Thread(const std::string& name, std::function<void()> body);
@@ -19,7 +19,7 @@ class Thread {
   Thread& operator=(Thread&&) noexcept;
 
   void join();
-  /// Lets the thread run on by itself; it must own all that it touches.
+  /// Lets the thread run on by itself; it must own everything it touches.
   void detach();
 
  private:
@@ -27,12 +27,11 @@ class Thread {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Threads of the process that were left behind in calls that do not return, and have not come
-/// back. Whoever leaves one behind counts it; the thread itself takes it off.
+/// Threads of the process that were abandoned in calls that do not return. The caller that abandons
+/// a thread increments it; the thread decrements it when it returns.
 std::atomic<unsigned>& abandoned_threads();
 
-/// What tells a thread apart from others that are alive: its pthread_t, which is also what Python
-/// calls its ident.
+/// Distinguishes a thread from others that are alive: its pthread_t, which Python calls its ident.
 using ThreadId = std::uintptr_t;
 ThreadId this_thread_id();
 

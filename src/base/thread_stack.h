@@ -1,6 +1,6 @@
 #pragma once
-// Where threads are in code that the engine cannot see into: an interpreter it is embedded in knows
-// the stacks of its functions, and reports about waits quote them.
+// Stacks of threads in code that the engine cannot see into: an embedding interpreter knows the
+// stacks of its functions, and reports about waits quote them.
 
 #include <functional>
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace penstock {
 
-/// For each thread the lines of its stack, innermost last, or nothing where that is not known. Must
-/// return within a second or so whatever those threads do.
+/// For each thread the lines of its stack, innermost last; empty if unknown. Must return within
+/// about a second, whatever those threads do.
 using StackReader =
     std::function<std::vector<std::vector<std::string>>(const std::vector<ThreadId>&)>;
 
-/// Replaces the reader and returns the one before; by default there is none.
+/// Replaces the reader and returns the previous one; by default there is none.
 StackReader set_stack_reader(StackReader reader);
 
 /// A line of a report, and the thread it is about.
@@ -23,8 +23,7 @@ struct ThreadLine {
   std::string text;
   ThreadId thread;
 };
-/// The lines, each on a line of its own with the stack of its thread below it. Call it without
-/// locks. Thread-safe.
+/// The lines, each followed by the stack of its thread. Call it without locks held. Thread-safe.
 std::string with_stacks(const std::vector<ThreadLine>& lines);
 
 }  // namespace penstock

@@ -32,7 +32,7 @@ class Variables {
   Variables(const Environment& environment, std::string launcher)
       : environment_(environment), launcher_(std::move(launcher)) {}
 
-  /// An empty value is as good as none: `export RANK=` is how shells take one back.
+  /// An empty value counts as unset: `export RANK=` is how shells unset one.
   [[nodiscard]] std::optional<std::string> text(const std::string& name) const {
     auto value = environment_(name);
     if (value && value->empty()) value.reset();
@@ -57,7 +57,7 @@ class Variables {
     std::string size;
     std::string local_rank;
   };
-  /// Nothing where none is set.
+  /// Nullopt if none is set.
   [[nodiscard]] std::optional<World> world(const Names& names) const {
     const auto rank = number(names.rank);
     const auto size = number(names.size);
@@ -66,7 +66,7 @@ class Variables {
     const std::string given = set(rank ? names.rank : size ? names.size : names.local_rank);
     if (!rank) refuse(fmt::format("{} is set, {} is not", given, names.rank));
     if (!size) refuse(fmt::format("{} is set, {} is not", given, names.size));
-    if (*size == 0) refuse(fmt::format("{}: a world of no process", set(names.size)));
+    if (*size == 0) refuse(fmt::format("{}: the world has no processes", set(names.size)));
     if (*rank >= *size)
       refuse(fmt::format("{} is out of range: {}", set(names.rank), set(names.size)));
     if (local && *local >= *size)
@@ -94,7 +94,7 @@ std::optional<World> explicit_world(const WorldOptions& options) {
   if (!options.rank && !options.size && !options.local_rank) return std::nullopt;
   if (!options.rank) refuse_argument("size or local_rank was given, rank was not");
   if (!options.size) refuse_argument(fmt::format("rank={} was given, size was not", *options.rank));
-  if (*options.size == 0) refuse_argument("size=0: a world of no process");
+  if (*options.size == 0) refuse_argument("size=0: the world has no processes");
   if (*options.rank >= *options.size)
     refuse_argument(fmt::format("rank={} is out of range: size={}", *options.rank, *options.size));
   if (options.local_rank && *options.local_rank >= *options.size)
@@ -132,13 +132,13 @@ std::optional<World> process_group_world(const WorldOptions& options,
         fmt::format("world: the process group says rank {} of {}, RANK={} and WORLD_SIZE={} say "
                     "another",
                     group->rank, group->size, launched->rank, launched->size),
-        {}, "initialise the group from the environment, or pass rank and size explicitly");
+        {}, "initialize the group from the environment, or pass rank and size explicitly");
   if (!group->local_rank && launched) group->local_rank = launched->local_rank;
   group->source = "process group";
   return group;
 }
 
-/// The tasks that train, in rank order: the chief first, then the workers, as TensorFlow has it.
+/// The training tasks in rank order: the chief first, then the workers, as in TensorFlow.
 class TfConfig {
  public:
   TfConfig(const Variables& variables, const std::string& text)
@@ -160,7 +160,7 @@ class TfConfig {
     if (!task_.contains("type") || !task_["type"].is_string()) refuse("\"task\" has no \"type\"");
     const auto type = task_["type"].get<std::string>();
     const std::uint32_t index = index_of_task();
-    if (type == "evaluator") return world;  // it evaluates alone, beside the cluster
+    if (type == "evaluator") return world;  // it evaluates alone, outside the cluster
     if (type != "chief" && type != "master" && type != "worker")
       refuse(fmt::format("task type \"{}\" does not train", type));
     std::uint32_t before = 0;
@@ -239,7 +239,7 @@ std::optional<World> open_mpi_world(const Environment& environment) {
 }
 
 std::optional<World> kubernetes_world(const Environment& environment) {
-  // Kubernetes tells a pod its index and not how many there are: the Job's manifest must.
+  // Kubernetes passes a pod its index but not the number of pods: the Job's manifest must.
   const Variables variables(environment, "Kubernetes");
   if (!variables.text("JOB_COMPLETION_INDEX")) return std::nullopt;
   if (!variables.text("PENSTOCK_WORLD_SIZE"))

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "base/launch_table.h"
+#include "base/launch_table_for_tests.h"
 #include "penstock/error.h"
 
 namespace penstock {

@@ -51,7 +51,7 @@ Failure unsupported(std::string what) {
                  .remedy = "convert it to a PNG, or to a BMP of 24 bits without compression"};
 }
 
-/// Whether its ones are neighbors.
+/// Whether the ones of the mask are adjacent.
 bool in_one_piece(std::uint32_t mask) {
   if (mask == 0) return false;
   const std::uint32_t low = mask >> static_cast<unsigned>(std::countr_zero(mask));
@@ -76,7 +76,7 @@ std::optional<Failure> read_masks(EncodedBytes bytes, std::size_t count, BmpHead
   return {};
 }
 
-/// The palette behind `at`, where the header ends. Returns where it ends in turn.
+/// The palette after `at`, where the header ends. Returns where the palette ends.
 Result<std::size_t> read_palette(EncodedBytes bytes, std::size_t at, bool core, BmpHeader& header) {
   header.entry = core ? 3 : 4;
   const std::size_t most = std::size_t{1} << header.bits;
@@ -84,7 +84,7 @@ Result<std::size_t> read_palette(EncodedBytes bytes, std::size_t at, bool core, 
   if (given > 65536)
     return Failure{.message = fmt::format("the BMP has a palette of {} colors", given)};
   std::size_t colors = given == 0 ? most : std::min(given, most);
-  // Where their number is not given, files exist that store fewer: pixels begin earlier then.
+  // Some files do not state the number of colors and store fewer: pixels then begin earlier.
   const std::size_t before = header.pixels_at > at ? (header.pixels_at - at) / header.entry : most;
   if (given == 0) colors = std::min(colors, before);
   if (bytes.size() - at < colors * header.entry) return truncated(bytes, "inside its palette");
@@ -97,8 +97,8 @@ std::optional<Failure> settle_pixels(std::size_t header_end, std::size_t front_e
                                      BmpHeader& header) {
   if (header.pixels_at == 0 || header.pixels_at == header_end) header.pixels_at = front_end;
   if (header.pixels_at >= front_end) return {};
-  return Failure{.message = fmt::format("the BMP is damaged: its pixels are said to begin at byte "
-                                        "{}, and its header and palette end at {}",
+  return Failure{.message = fmt::format("the BMP is damaged: its header puts the pixels at byte "
+                                        "{}, but header and palette end at {}",
                                         header.pixels_at, front_end)};
 }
 
@@ -124,7 +124,7 @@ std::optional<Failure> read_layout(EncodedBytes bytes, std::size_t info, BmpHead
   if (header.bits == 16) header.masks = {0x7c00, 0x3e0, 0x1f, 0};
   std::size_t header_end = kFileHeader + info;
   if (masks) {
-    // Behind a header of 40 bytes there are three masks or four; longer headers hold them.
+    // After a header of 40 bytes there are three or four masks; longer headers contain them.
     const std::size_t count = info >= 56 || packing == kAlphaBitFields ? 4 : 3;
     if (auto failure = read_masks(bytes, count, header)) return failure;
     header_end = std::max(header_end, kFileHeader + kInfoHeader + count * 4);
@@ -204,7 +204,7 @@ void reorder(const BmpHeader& header, const BmpRows& from, Pixels& pixels, std::
   }
 }
 
-/// Values of any number of bits, of pixels of 16 or 32.
+/// Values of any number of bits, in pixels of 16 or 32 bits.
 void unmask(const BmpHeader& header, const BmpRows& from, Pixels& pixels, std::byte* out) {
   const auto channels = static_cast<std::size_t>(pixels.channels);
   const std::size_t step = header.bits / 8;
@@ -218,7 +218,7 @@ void unmask(const BmpHeader& header, const BmpRows& from, Pixels& pixels, std::b
         const std::uint32_t mask = header.masks.at(channel);
         const auto shift = static_cast<unsigned>(std::countr_zero(mask));
         const std::uint64_t level = std::uint64_t{(value & mask) >> shift} * 255;
-        to[channel] = static_cast<std::byte>(level / (mask >> shift));  // cut, as Pillow does
+        to[channel] = static_cast<std::byte>(level / (mask >> shift));  // truncated, as Pillow does
       }
     }
   }
@@ -244,10 +244,10 @@ void convert(const BmpHeader& header, const BmpRows& from, Pixels& pixels, std::
   }
 }
 
-/// Where the rows of `part` are; a Failure where the file is shorter.
+/// Where the rows of `part` are; a Failure if the file is shorter.
 Result<BmpRows> stored_rows(EncodedBytes bytes, const BmpHeader& header, const Region& part) {
   const std::size_t stride = header.stride();
-  // The last row may lack the bytes that fill it up to a multiple of four.
+  // The last row may lack the padding to a multiple of four.
   const auto rows_above = static_cast<std::size_t>(header.height - 1);
   const std::size_t row_bytes = (static_cast<std::size_t>(header.width) * header.bits + 7) / 8;
   const std::size_t there = header.pixels_at > bytes.size() ? 0 : bytes.size() - header.pixels_at;
@@ -263,7 +263,7 @@ Result<BmpRows> stored_rows(EncodedBytes bytes, const BmpHeader& header, const R
                  .bits = header.bits};
 }
 
-/// The same of run-length codes, which are unpacked to one byte a pixel.
+/// The same for run-length codes, which are unpacked to one byte per pixel.
 Result<BmpRows> unpacked_rows(EncodedBytes bytes, const BmpHeader& header,
                               const StoredRequest& request, Scratch& scratch) {
   if (header.pixels_at > bytes.size()) return truncated(bytes, "before its pixel data");
@@ -271,7 +271,7 @@ Result<BmpRows> unpacked_rows(EncodedBytes bytes, const BmpHeader& header,
   const std::size_t size =
       static_cast<std::size_t>(part.width) * static_cast<std::size_t>(part.height);
   std::byte* const indices = scratch.allocate(size);
-  std::memset(indices, 0, size);  // pixels that the codes pass over have color 0
+  std::memset(indices, 0, size);  // pixels that the codes skip have color 0
   const BmpRle rle{.codes = bytes.subspan(header.pixels_at),
                    .width = header.width,
                    .height = header.height,
@@ -308,7 +308,7 @@ Result<Pixels> decode_bmp(EncodedBytes bytes, const ImageInfo& stored, const Sto
   if (!read) return read.failure();
   const BmpHeader& header = *read;
   if (header.width != stored.width || header.height != stored.height)
-    return Failure{.message = "the BMP is not the one that was looked at before"};
+    return Failure{.message = "the BMP changed between probing and decoding"};
   const Region& part = request.part;
   const Result<BmpRows> from = header.rle ? unpacked_rows(bytes, header, request, scratch)
                                           : stored_rows(bytes, header, part);

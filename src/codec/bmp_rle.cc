@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-/// Where the next pixel goes; rows count as stored.
+/// Where the next pixel goes; rows in stored order.
 class RlePen {
  public:
   RlePen(const BmpRle& rle, const Region& part, std::byte* out)
@@ -16,7 +16,7 @@ class RlePen {
     const std::int64_t seen = rle_.top_down ? y_ : rle_.height - 1 - y_;
     const std::int64_t row = seen - part_.y;
     const std::int64_t column = x_ - part_.x;
-    // What goes past the end of a row is dropped.
+    // Pixels past the end of a row are dropped.
     if (row >= 0 && row < part_.height && column >= 0 && column < part_.width)
       out_[row * part_.width + column] = static_cast<std::byte>(color);
     x_ = std::min(x_ + 1, rle_.width);
@@ -58,7 +58,7 @@ RleEnd unpack_bmp_rle(const BmpRle& rle, const Region& part,
     const unsigned count = byte(at);
     const unsigned what = byte(at + 1);
     at += 2;
-    if (count > 0) {  // one color, or two that take turns, `count` times
+    if (count > 0) {  // one color, or two alternating colors, `count` times
       for (unsigned i = 0; i < count; ++i) pen.put(rle.nibbles ? color(at - 1, i % 2) : what);
     } else if (what == 0) {
       pen.next_row();
@@ -68,7 +68,7 @@ RleEnd unpack_bmp_rle(const BmpRle& rle, const Region& part,
       if (rle.codes.size() - at < 2) return RleEnd::cut;
       pen.move(byte(at), byte(at + 1));
       at += 2;
-    } else {  // `what` colors as they are
+    } else {  // `what` literal colors
       const std::size_t size = rle.nibbles ? (what + 1) / 2 : what;
       if (rle.codes.size() - at < size) return RleEnd::cut;
       for (unsigned i = 0; i < what; ++i) pen.put(color(at, i));

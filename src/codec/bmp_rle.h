@@ -19,13 +19,13 @@ struct BmpRle {
 };
 
 enum class RleEnd : std::uint8_t {
-  whole,  // up to the end mark, or to the last pixel
-  cut,    // the codes end before
-  late,   // the deadline came first
+  whole,  // complete: up to the end mark, or to the last pixel
+  cut,    // the codes end early
+  late,   // the deadline passed
 };
 
-/// Writes the color numbers of `part`, row by row, to `out`; pixels that the codes pass over are
-/// left as they are.
+/// Writes the color numbers of `part`, row by row, to `out`; pixels that the codes skip are left
+/// unchanged.
 RleEnd unpack_bmp_rle(const BmpRle& rle, const Region& part,
                       std::chrono::steady_clock::time_point deadline, std::byte* out);
 

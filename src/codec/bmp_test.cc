@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
+#include "codec/bmp_for_tests.h"
 #include "codec/codec.h"
-#include "codec/image_properties.h"
-#include "codec/made_bmp.h"
+#include "codec/image_properties_for_tests.h"
 
 namespace penstock {
 namespace {

@@ -26,7 +26,7 @@ std::optional<Failure> beyond_pixels(const ImageInfo& info, const ImageLimits& l
                                           image_format_name(info.format), info.width, info.height,
                                           limits.side_max),
                    .remedy = "raise side_max if such images are meant to be read"};
-  // Sizes come from fields of at most 32 bits, or were checked where they did not.
+  // Sizes come from fields of at most 32 bits, or were checked elsewhere.
   const auto pixels =
       static_cast<std::uint64_t>(info.width) * static_cast<std::uint64_t>(info.height);
   if (pixels <= limits.pixels_max) return {};
@@ -84,7 +84,7 @@ Failure unknown_format(EncodedBytes bytes) {
   std::string start;
   for (const std::byte each : bytes.first(std::min<std::size_t>(bytes.size(), 8)))
     start += fmt::format(" {:02x}", std::to_integer<unsigned>(each));
-  return Failure{.message = fmt::format("no image format of ours begins with{}", start),
+  return Failure{.message = fmt::format("no supported image format begins with{}", start),
                  .remedy = "convert it to JPEG, PNG, WebP, BMP, PPM/PGM/PBM or npy"};
 }
 
@@ -142,7 +142,7 @@ Result<Pixels> decode_image(std::span<const std::byte> bytes, const ImageInfo& i
       request.region.value_or(Region{.x = 0, .y = 0, .width = info.width, .height = info.height});
   if (!inside(seen, info)) {
     return Failure{.message = fmt::format(
-                       "a region of {} x {} at x {}, y {} does not lie inside an image of {} x {}",
+                       "a region of {} x {} at x {}, y {} is not inside an image of {} x {}",
                        seen.width, seen.height, seen.x, seen.y, info.width, info.height)};
   }
   const int channels = request.channels == 0 ? info.channels : request.channels;
@@ -166,7 +166,7 @@ Result<Pixels> decode_image(std::span<const std::byte> bytes, const ImageInfo& i
   Result<Pixels> decoded = decode_as(bytes, stored, wanted, scratch);
   if (!decoded) return decoded;
   if (!can_convert_channels(decoded->dtype, decoded->channels, channels)) {
-    return Failure{.message = fmt::format("{} channels of {} cannot be made from {}", channels,
+    return Failure{.message = fmt::format("cannot convert to {} channels of {} from {}", channels,
                                           dtype_name(decoded->dtype), decoded->channels),
                    .remedy = "ask for channels 0: as stored"};
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Encoded images. One call looks at the header, another decodes the part that is wanted. Pure
-// functions of their bytes; any thread may call them.
+// Encoded images. One call reads the header, another decodes the requested region. Pure functions
+// of their bytes; thread-safe.
 
 #include <chrono>
 #include <cstddef>
@@ -18,33 +18,33 @@ namespace penstock {
 enum class ImageFormat : std::uint8_t { jpeg, png, webp, bmp, pnm, npy };
 /// "JPEG", "PNG", "WebP", "BMP", "PPM/PGM", "npy".
 std::string_view image_format_name(ImageFormat format);
-/// By the first bytes; nothing where no format of ours begins so.
+/// Detects the format from the first bytes; nullopt if it is not a supported one.
 std::optional<ImageFormat> image_format_of(std::span<const std::byte> bytes);
 
-/// Against files that claim more than they hold.
+/// Limits against files that claim more than they contain.
 struct ImageLimits {
   std::uint64_t pixels_max = std::uint64_t{1} << 27;  // 128 M: 11,585 x 11,585
-  std::uint64_t side_max = 65'535;                    // of width and of height
+  std::uint64_t side_max = 65'535;                    // for width and height
   std::uint64_t bytes_max = std::uint64_t{1} << 30;   // encoded
-  std::chrono::milliseconds time_max{10'000};         // of one decode, and again of its ops
+  std::chrono::milliseconds time_max{10'000};         // for decoding, and again for the ops
 };
 
-/// What the header says. Width and height are those that a person sees: after EXIF orientation.
+/// The content of the header. Width and height are as displayed: after EXIF orientation.
 struct ImageInfo {
   ImageFormat format = ImageFormat::png;
   std::int64_t width = 0;
   std::int64_t height = 0;
-  int channels = 3;     // 1, 2 (gray and alpha), 3 or 4; palettes looked up, CMYK counts as RGB
-  int bits = 8;         // of one value: 8 or 16 (fewer count as 8); npy may have any dtype of ours
-  int orientation = 1;  // EXIF: 1 to 8; 1 where there is none
-  bool cmyk = false;    // stored as CMYK or YCCK; comes out as RGB
-  Dtype dtype = Dtype::u8;  // u8, or u16 for 16 bits; of npy whatever is stored
+  int channels = 3;  // 1, 2 (gray and alpha), 3 or 4; palettes are looked up, CMYK counts as RGB
+  int bits = 8;      // of one value: 8 or 16 (fewer count as 8); npy may have any supported dtype
+  int orientation = 1;      // EXIF: 1 to 8; 1 if there is none
+  bool cmyk = false;        // stored as CMYK or YCCK; decoded as RGB
+  Dtype dtype = Dtype::u8;  // u8, or u16 for 16 bits; for npy the stored one
 };
 
-/// Reads the header only. A Failure says what is wrong with it.
+/// Reads only the header. A Failure says what is wrong with it.
 Result<ImageInfo> probe_image(std::span<const std::byte> bytes, const ImageLimits& limits = {});
 
-/// A rectangle of an image, in pixels as a person sees them.
+/// A rectangle of an image, in pixels as displayed.
 struct Region {
   std::int64_t x = 0;
   std::int64_t y = 0;
@@ -55,12 +55,12 @@ struct Region {
 
 struct DecodeRequest {
   /// 1 (gray), 3 (RGB), 4 (RGB and alpha), or 0: those of ImageInfo. Alpha is dropped, never
-  /// multiplied in; gray of RGB is (299 R + 587 G + 114 B + 500) / 1000, but of a JPEG the luma
-  /// that it stores. Of npy, other dtypes than u8 and u16 are copied only: no gray, no alpha.
+  /// multiplied in; the gray of RGB is (299 R + 587 G + 114 B + 500) / 1000, but for a JPEG the
+  /// stored luma. For npy, dtypes other than u8 and u16 are only copied: no gray, no alpha.
   int channels = 3;
-  /// The part that is wanted; nothing: all. Its pixels are those of a full decode.
+  /// The requested region; none: the whole image. Its pixels equal those of a full decode.
   std::optional<Region> region = {};
-  /// JPEG may decode at 1/2, 1/4 or 1/8 as long as the part is still at least this large in both
+  /// JPEG may decode at 1/2, 1/4 or 1/8 as long as the region is still at least this large in both
   /// directions; 0: never. Pixels then differ from a full decode.
   std::int64_t fast_width = 0;
   std::int64_t fast_height = 0;
@@ -76,13 +76,13 @@ struct Pixels {
   int channels = 3;
   Dtype dtype = Dtype::u8;
   std::size_t stride = 0;  // bytes from one row to the next
-  /// At least this many bytes behind the last row may be read (whatever they hold), so that vector
-  /// loads need no care at the end.
+  /// At least this many bytes after the last row may be read (their content is undefined), so that
+  /// vector loads need no special case at the end.
   static constexpr std::size_t kSlack = 64;
 };
 
-/// Decodes into memory of `scratch`, valid until the caller's frame ends. `info` is what
-/// probe_image said about the same bytes.
+/// Decodes into memory of `scratch`, valid until the caller's frame ends. `info` is the result of
+/// probe_image for the same bytes.
 Result<Pixels> decode_image(std::span<const std::byte> bytes, const ImageInfo& info,
                             const DecodeRequest& request, Scratch& scratch);
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "codec/image_properties.h"
-#include "codec/made_images.h"
+#include "codec/image_properties_for_tests.h"
+#include "codec/images_for_tests.h"
 
 namespace penstock {
 namespace {
@@ -42,7 +42,7 @@ TEST(CodecTest, AFormatIsToldByItsFirstBytes) {
 TEST(CodecTest, WhatIsNoImageIsRefusedInWords) {
   EXPECT_EQ(made::decode(file_of("")).message, "the file is empty");
   const auto decoded = made::decode(file_of("GIF89a and more"));
-  EXPECT_EQ(decoded.message, "no image format of ours begins with 47 49 46 38 39 61 20 61");
+  EXPECT_EQ(decoded.message, "no supported image format begins with 47 49 46 38 39 61 20 61");
   EXPECT_THAT(decoded.remedy, HasSubstr("convert it"));
   EXPECT_NE(made::decode(file_of("hello")).message, "");
 }
@@ -73,7 +73,7 @@ TEST(CodecTest, ARegionMustLieInside) {
   for (const Region part : {Region{0, 0, 31, 1}, Region{30, 0, 1, 1}, Region{0, 20, 1, 1},
                             Region{-1, 0, 2, 2}, Region{0, 0, 0, 1}, Region{0, 0, 1, -1},
                             Region{INT64_MAX, 0, 1, 1}, Region{1, 1, INT64_MAX, 1}}) {
-    EXPECT_THAT(made::decode(file, {.region = part}).message, HasSubstr("does not lie inside"));
+    EXPECT_THAT(made::decode(file, {.region = part}).message, HasSubstr("is not inside"));
   }
   EXPECT_EQ(made::decode(file, {.region = Region{29, 19, 1, 1}}).message, "");
 }

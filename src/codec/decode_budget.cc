@@ -29,7 +29,7 @@ void DecodeBudget::Claim::release() {
 }
 
 bool DecodeBudget::enter(std::uint64_t bytes) {
-  // Whoever cancels a sample sets a flag and does not know who waits here.
+  // Cancelling a sample sets a flag; nothing notifies the threads that wait here.
   constexpr std::chrono::milliseconds kLookAgain{20};
   Lock lock(mutex_);
   const std::uint64_t place = next_++;

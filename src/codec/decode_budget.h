@@ -1,6 +1,6 @@
 #pragma once
-// Memory of large images, over all threads of the process: a few files that decode to gigabytes
-// must not be in work on every thread at once.
+// Limits the memory of large images over all threads of the process: a few files that decode to
+// gigabytes must not be decoded by every thread at once.
 
 #include <cstdint>
 #include <set>
@@ -13,14 +13,14 @@ namespace penstock {
 /// Thread-safe.
 class DecodeBudget {
  public:
-  /// Images that take less are not counted: there are no more of them than threads.
+  /// Smaller images are not counted: there are no more of them than threads.
   static constexpr std::uint64_t kCountedBytes = std::uint64_t{16} << 20;
 
   explicit DecodeBudget(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
-  /// A quarter of the memory that was available when it was first asked for.
+  /// A quarter of the memory that was available at the first call.
   static DecodeBudget& process();
 
-  /// What one image takes, given back at its end. Used by one thread.
+  /// The memory of one image; its destructor returns it. Used by one thread.
   class Claim {
    public:
     Claim() = default;
@@ -29,9 +29,9 @@ class DecodeBudget {
         : budget_(std::exchange(other.budget_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
     Claim& operator=(Claim&&) = delete;
 
-    /// Adds `bytes`. The first time that makes the image a large one it waits until there is room;
-    /// an image alone always has room. After that it is never held up, since it would hold what
-    /// others wait for. False when its sample is not wanted any more.
+    /// Adds `bytes`. When that makes the image a large one it waits until there is room; a single
+    /// image always has room. After that it never waits again, since it would hold what others wait
+    /// for. Returns false if its sample is not needed any more.
     bool add(DecodeBudget& budget, std::uint64_t bytes);
 
    private:
@@ -41,7 +41,7 @@ class DecodeBudget {
   };
 
   [[nodiscard]] std::uint64_t used() const;
-  /// Images that wait for room.
+  /// Number of images that wait for room.
   [[nodiscard]] std::size_t waiting() const;
 
  private:
@@ -53,7 +53,8 @@ class DecodeBudget {
   Condition changed_;
   std::uint64_t used_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   std::uint64_t next_ PENSTOCK_GUARDED_BY(mutex_) = 0;
-  std::set<std::uint64_t> line_ PENSTOCK_GUARDED_BY(mutex_);  // those that wait, first come first
+  std::set<std::uint64_t> line_
+      PENSTOCK_GUARDED_BY(mutex_);  // the waiting images, in order of arrival
 };
 
 }  // namespace penstock

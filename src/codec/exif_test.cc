@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "codec/formats.h"
-#include "codec/made_images.h"
+#include "codec/images_for_tests.h"
 
 namespace penstock {
 namespace {

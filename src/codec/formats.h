@@ -1,6 +1,6 @@
 #pragma once
-// What codec.cc asks of each format. Sizes and parts are as stored: before EXIF orientation. A
-// decoder gives the channels that cost it least; codec.cc makes the wanted ones of them.
+// The interface between codec.cc and each format. Sizes and regions are as stored: before EXIF
+// orientation. A decoder returns the channels that cost it least; codec.cc converts them.
 
 #include <chrono>
 #include <cstddef>
@@ -23,7 +23,7 @@ struct StoredRequest {
   std::chrono::steady_clock::time_point deadline = {};
 };
 
-/// Headers only: no memory is taken, and sizes are not yet checked against limits.
+/// Headers only: allocates no memory, and does not check sizes against limits.
 Result<ImageInfo> probe_jpeg(EncodedBytes bytes);
 Result<ImageInfo> probe_png(EncodedBytes bytes);
 Result<ImageInfo> probe_webp(EncodedBytes bytes);
@@ -31,7 +31,7 @@ Result<ImageInfo> probe_bmp(EncodedBytes bytes);
 Result<ImageInfo> probe_pnm(EncodedBytes bytes);
 Result<ImageInfo> probe_npy(EncodedBytes bytes);
 
-/// `stored` is what the probe of the same format said.
+/// `stored` is the result of the probe of the same format.
 Result<Pixels> decode_jpeg(EncodedBytes bytes, const ImageInfo& stored,
                            const StoredRequest& request, Scratch& scratch);
 Result<Pixels> decode_png(EncodedBytes bytes, const ImageInfo& stored, const StoredRequest& request,
@@ -45,21 +45,21 @@ Result<Pixels> decode_pnm(EncodedBytes bytes, const ImageInfo& stored, const Sto
 Result<Pixels> decode_npy(EncodedBytes bytes, const ImageInfo& stored, const StoredRequest& request,
                           Scratch& scratch);
 
-/// Of a PNG whose rows do not fit their check sum.
+/// For a PNG whose rows do not match their checksum.
 inline Failure wrong_png_sum() {
-  return Failure{.message = "the PNG is damaged: its rows do not fit their check sum (Adler-32)",
+  return Failure{.message = "the PNG is damaged: its rows do not match their checksum (Adler-32)",
                  .remedy = "fetch the file again, or write it again"};
 }
 
-/// PNG as libpng reads it: every kind of PNG, slower. The chunks have been checked.
+/// PNG decoded by libpng: every kind of PNG, but slower. The chunks have been checked.
 Result<Pixels> decode_png_plainly(EncodedBytes bytes, const StoredRequest& request,
                                   Scratch& scratch);
 
-/// The orientation, 1 to 8, that a block of EXIF (from its "II" or "MM" on) holds; 1 where it
-/// holds none or is damaged: a picture is not refused for what stands beside it.
+/// The orientation, 1 to 8, in a block of EXIF data (from its "II" or "MM" on); 1 if it has none or
+/// is damaged: damaged metadata does not make an image fail.
 int exif_orientation(EncodedBytes exif);
 
-/// Whole numbers of foreign bytes; the caller has checked that they are there.
+/// Whole numbers in untrusted bytes; the caller has checked that they are there.
 inline unsigned byte_at(EncodedBytes bytes, std::size_t at) {
   return std::to_integer<unsigned>(bytes[at]);
 }
@@ -76,7 +76,7 @@ inline std::uint32_t little32(EncodedBytes bytes, std::size_t at) {
   return little16(bytes, at) | little16(bytes, at + 2) << 16U;
 }
 
-/// Whether `text` stands at `at`.
+/// Whether `text` is at `at`.
 inline bool has_text(EncodedBytes bytes, std::size_t at, std::string_view text) {
   if (at > bytes.size() || text.size() > bytes.size() - at) return false;
   return std::string_view(reinterpret_cast<const char*>(bytes.data()) + at, text.size()) == text;

@@ -9,7 +9,7 @@
 
 #include <jpeglib.h>
 
-// Behind jpeglib.h, whose settings number the messages.
+// After jpeglib.h, whose settings determine the message codes.
 #include <jerror.h>
 
 #include "base/check.h"
@@ -21,20 +21,21 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-/// Files of a few kilobytes can hold thousands of scans of a huge image, each a pass over it all.
+/// A file of a few kilobytes can contain thousands of scans of a huge image, each a pass over all
+/// of it.
 constexpr int kScansMax = 500;
 
 enum class JpegEnd : std::uint8_t { good, library, end_of_file, scans, time };
 
-/// Warnings that leave a picture as it was meant: bytes between segments, an odd version. After all
+/// Warnings that leave the pixels intact: bytes between segments, an unusual version. After all
 /// others pixels are missing or wrong.
 bool is_harmless(int code) {
   return code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
          code == JWRN_BOGUS_PROGRESSION || code == JWRN_BOGUS_ICC;
 }
 
-/// libjpeg's object, made anew for each image: one that is kept hands the tables of an image on to
-/// the next, and a file without tables then gives pixels that depend on what came before it.
+/// libjpeg's object, created for each image: a reused one passes the tables of an image on to the
+/// next, and the pixels of a file without tables would then depend on the previous file.
 class Decompressor {
  public:
   explicit Decompressor(SteadyClock::time_point deadline) : deadline_(deadline) {
@@ -61,8 +62,8 @@ class Decompressor {
   Decompressor(const Decompressor&) = delete;
   Decompressor& operator=(const Decompressor&) = delete;
 
-  /// False where libjpeg left `steps` by its error handler. What `steps` has on its own stack must
-  /// need no destructor. Not inlined: the caller's variables must not live in registers here.
+  /// False if libjpeg left `steps` through its error handler. Objects on the stack of `steps` must
+  /// need no destructor. Not inlined: the caller's variables must not be in registers here.
   template <typename Steps>
   [[gnu::noinline]] bool attempt(Steps&& steps) {
     if (setjmp(jump_) != 0) return false;
@@ -87,7 +88,7 @@ class Decompressor {
   void check_bounds() {
     auto* const common = reinterpret_cast<j_common_ptr>(&cinfo_);
     if (cinfo_.input_scan_number > kScansMax) leave(common, JpegEnd::scans);
-    // The first call looks too, so that a limit of zero holds for the smallest image.
+    // The first call checks too, so that a limit of zero holds for the smallest image.
     constexpr unsigned kCallsBetween = 16;
     if (calls_++ % kCallsBetween == 0 && SteadyClock::now() >= deadline_)
       leave(common, JpegEnd::time);
@@ -104,7 +105,7 @@ class Decompressor {
   bool made_ = false;
 };
 
-/// What a decode needs and gives; only what longjmp may skip.
+/// Input and output of a decode; only what longjmp may skip.
 struct Job {
   EncodedBytes bytes;
   const StoredRequest& request;
@@ -126,8 +127,8 @@ void choose_color(jpeg_decompress_struct& cinfo, int channels) {
   }
 }
 
-/// The largest of 1, 2, 4 and 8 by which the part may shrink. libjpeg has other scales, which take
-/// longer than no scaling at all.
+/// The largest of 1, 2, 4 and 8 by which the region may shrink. libjpeg has other scales, which
+/// take longer than no scaling at all.
 std::int64_t scale_of(const StoredRequest& request) {
   if (request.fast_width <= 0 || request.fast_height <= 0) return 1;
   std::int64_t scale = 1;
@@ -144,7 +145,7 @@ Region scaled(const Region& part, const jpeg_decompress_struct& cinfo, std::int6
   };
   const std::int64_t left = at(part.x, cinfo.output_width - 1);
   const std::int64_t top = at(part.y, cinfo.output_height - 1);
-  // As many as asked for even where rounding would take one away.
+  // As many as requested, even if rounding would remove one.
   const std::int64_t width = std::max<std::int64_t>(
       {1, part.width / scale, at(part.x + part.width, cinfo.output_width) - left});
   const std::int64_t height = std::max<std::int64_t>(
@@ -155,8 +156,8 @@ Region scaled(const Region& part, const jpeg_decompress_struct& cinfo, std::int6
           .height = height};
 }
 
-/// Narrows the decoded columns to those of the part. Where chroma is stored at half the width,
-/// upsampling looks one sample to each side: two pixels more make the edges equal to those of a
+/// Narrows the decoded columns to those of the region. If chroma is stored at half the width,
+/// upsampling reads one sample to each side: two more pixels make the edges equal to those of a
 /// full decode. Returns the column at which rows begin.
 std::int64_t crop_columns(jpeg_decompress_struct& cinfo, const Region& part) {
   const std::int64_t margin = cinfo.max_h_samp_factor > 1 ? 2 : 0;
@@ -187,7 +188,7 @@ void read_rows(jpeg_decompress_struct& cinfo, Job& job) {
       return;
     }
   }
-  // The end is looked at only by those who come to it; rows below the part are never decoded.
+  // Only a decode that reaches the end checks it; rows below the region are never decoded.
   if (bottom == cinfo.output_height) jpeg_finish_decompress(&cinfo);
 }
 
@@ -203,7 +204,7 @@ void decode_steps(jpeg_decompress_struct& cinfo, const ImageInfo& stored, Job& j
   cinfo.scale_denom = static_cast<unsigned>(scale);
   cinfo.dct_method = JDCT_ISLOW;
   cinfo.do_fancy_upsampling = TRUE;
-  // Smoothing of unfinished progressive files looks at blocks that a region leaves out.
+  // Smoothing of unfinished progressive files reads blocks outside the region.
   cinfo.do_block_smoothing = FALSE;
   jpeg_start_decompress(&cinfo);
   job.part = scaled(job.request.part, cinfo, scale);
@@ -220,9 +221,9 @@ void decode_steps(jpeg_decompress_struct& cinfo, const ImageInfo& stored, Job& j
   read_rows(cinfo, job);
 }
 
-/// In place: three values take the room of four.
+/// In place: three values replace four.
 void cmyk_to_rgb(Job& job) {
-  // Adobe's programs write ink inverted, and say who they are.
+  // Adobe's programs write inverted inks, and mark their files.
   const unsigned flip = job.inverted_cmyk ? 0U : 0xffU;
   const auto offset = job.pixels.data - job.rows;
   for (std::int64_t y = 0; y < job.pixels.height; ++y) {
@@ -303,7 +304,7 @@ Failure ends_in_header(EncodedBytes bytes) {
       .remedy = "fetch the file again: it is truncated"};
 }
 
-/// The position of the next marker's code, skipping what is none, as libjpeg does.
+/// The position of the next marker's code, skipping other bytes, as libjpeg does.
 std::size_t next_marker(EncodedBytes bytes, std::size_t at) {
   while (at + 1 < bytes.size()) {
     if (byte_at(bytes, at) == 0xff && byte_at(bytes, at + 1) != 0xff && byte_at(bytes, at + 1) != 0)
@@ -314,8 +315,8 @@ std::size_t next_marker(EncodedBytes bytes, std::size_t at) {
 }
 
 /// A Huffman code has at least one bit, and every 8 x 8 pixels have at least one code: a file that
-/// claims more is refused before memory is taken. (Arithmetic coding could do with less, but only
-/// for a picture of nothing.)
+/// claims more is refused before memory is allocated. (Arithmetic coding could need less, but only
+/// for a blank image.)
 bool claims_too_much(EncodedBytes bytes, const ImageInfo& stored) {
   constexpr std::uint64_t kPixelsPerByte = 512;
   return static_cast<std::uint64_t>(stored.width) * static_cast<std::uint64_t>(stored.height) /

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "codec/codec.h"
-#include "codec/image_properties.h"
-#include "codec/made_images.h"
+#include "codec/image_properties_for_tests.h"
+#include "codec/images_for_tests.h"
 
 namespace penstock {
 namespace {
@@ -44,7 +44,7 @@ std::string text(const JpegOptions& options) {
   return std::to_string(options.width) + " x " + std::to_string(options.height) + " x " +
          std::to_string(options.channels) + ", samples " + std::to_string(options.h_samples) +
          " x " + std::to_string(options.v_samples) + (options.progressive ? ", progressive" : "") +
-         (options.stored_rgb ? ", colours as they are" : "");
+         (options.stored_rgb ? ", colors as they are" : "");
 }
 
 TEST(JpegTest, AFullDecodeIsWhatLibjpegGives) {
@@ -235,7 +235,7 @@ TEST(JpegTest, AfterADamagedFileTheNextOneIsFine) {
 }
 
 TEST(JpegTest, AnImageHandsNothingOnToTheNext) {
-  // Without its quantisation tables a file is damaged, whatever was decoded before it.
+  // Without its quantization tables a file is damaged, whatever was decoded before it.
   const Values file = made::jpeg({});
   Values without = file;
   const Values mark = {0xff, 0xdb};

@@ -159,7 +159,7 @@ Result<NpyHeader> read_header(EncodedBytes bytes) {
   if (bytes.size() < kMagic + 2) return truncated(bytes, "inside its header");
   const unsigned version = byte_at(bytes, 6);
   if (version < 1 || version > 3)
-    return no_image(fmt::format("the npy is of version {}, and only 1 to 3 are known", version),
+    return no_image(fmt::format("the npy has version {}, but only 1 to 3 are supported", version),
                     "");
   const std::size_t length_bytes = version == 1 ? 2 : 4;
   if (bytes.size() < kMagic + length_bytes) return truncated(bytes, "inside its header");
@@ -176,8 +176,9 @@ Result<NpyHeader> read_header(EncodedBytes bytes) {
     return no_image("the npy is stored column by column (Fortran order)",
                     "save it with np.ascontiguousarray(array)");
   if (shape.size() != 2 && shape.size() != 3)
-    return no_image(fmt::format("the npy has the shape {}, which is no image", shape_text(shape)),
-                    "save height x width, or height x width x channels");
+    return no_image(
+        fmt::format("the npy has the shape {}, which is not an image", shape_text(shape)),
+        "save height x width, or height x width x channels");
   NpyHeader header{.dtype = *dtype,
                    .height = shape[0],
                    .width = shape[1],
@@ -213,7 +214,7 @@ Result<Pixels> decode_npy(EncodedBytes bytes, const ImageInfo& stored, const Sto
   const Result<NpyHeader> header = read_header(bytes);
   if (!header) return header.failure();
   if ((*header).width != stored.width || (*header).height != stored.height)
-    return Failure{.message = "the npy is not the one that was looked at before"};
+    return Failure{.message = "the npy changed between probing and decoding"};
   const std::size_t pixel =
       static_cast<std::size_t>((*header).channels) * dtype_size((*header).dtype);
   const std::size_t stride = static_cast<std::size_t>((*header).width) * pixel;
@@ -225,7 +226,7 @@ Result<Pixels> decode_npy(EncodedBytes bytes, const ImageInfo& stored, const Sto
                 .channels = static_cast<int>((*header).channels),
                 .dtype = (*header).dtype};
   pixels.stride = static_cast<std::size_t>(part.width) * pixel;
-  // Copied, since the file's values need not be aligned nor have slack behind them.
+  // Copied, since the values in the file need not be aligned or have slack after them.
   std::byte* const out = allocate_rows(pixels.stride, part.height, scratch);
   pixels.data = out;
   const std::byte* row = bytes.data() + (*header).values_at +

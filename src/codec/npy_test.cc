@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "codec/codec.h"
-#include "codec/image_properties.h"
-#include "codec/made_images.h"
+#include "codec/image_properties_for_tests.h"
+#include "codec/images_for_tests.h"
 
 namespace penstock {
 namespace {
@@ -87,7 +87,7 @@ TEST(NpyTest, WhatIsNoImageOfOursIsRefusedWithTheRemedy) {
   expect(npy_with("{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (2, 2), }", 16),
          "records", "each field");
   EXPECT_THAT(made::decode(npy("<f4", "(2, 2, 3)", 48), {.channels = 1}).message,
-              HasSubstr("1 channels of f32 cannot be made from 3"));
+              HasSubstr("cannot convert to 1 channels of f32 from 3"));
 }
 
 TEST(NpyTest, NoTruncationPasses) {

@@ -23,7 +23,7 @@ void copy_turned(const Pixels& from, Orientation turn, std::byte* out, std::size
       (turn.from_bottom ? static_cast<std::ptrdiff_t>(from.stride) * (from.height - 1) : 0);
   const std::ptrdiff_t along = turn.transposed ? y_step : x_step;
   const std::ptrdiff_t down = turn.transposed ? x_step : y_step;
-  // In tiles, so that the lines of the cache that a column touches serve the next columns too.
+  // In tiles, so that the cache lines that a column touches are reused by the next columns.
   constexpr std::int64_t kTile = 32;
   const std::int64_t tile_width = turn.transposed ? kTile : width;
   for (std::int64_t top = 0; top < height; top += kTile) {
@@ -85,7 +85,7 @@ void convert_rows(const Pixels& from, const Pixels& to, std::byte* out) {
   }
 }
 
-/// Values of any dtype, moved only: the first ones of a pixel, or the first one everywhere.
+/// Values of any dtype, only moved: the first ones of a pixel, or the first one everywhere.
 void move_values(const Pixels& from, const Pixels& to, std::byte* out) {
   const std::size_t size = dtype_size(from.dtype);
   for (std::int64_t y = 0; y < from.height; ++y) {

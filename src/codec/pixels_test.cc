@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "codec/made_images.h"
+#include "codec/images_for_tests.h"
 
 namespace penstock {
 namespace {

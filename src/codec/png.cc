@@ -1,5 +1,5 @@
-// PNG of 8 bits without interlacing, which is nearly all there is: the whole image is inflated at
-// once and the filters are undone where it lies. All else, and whatever looks odd, is libpng's.
+// PNG of 8 bits without interlacing, which is nearly all there is: the whole image is inflated in
+// one call and unfiltered in place. All other files, and anything unusual, go to libpng.
 #include <fmt/format.h>
 
 #ifdef PENSTOCK_DEFLATE
@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kSignature = 8;
 constexpr std::size_t kChunkFrame = 12;  // length, type and CRC around the data
 constexpr std::size_t kHeaderData = 13;
-constexpr std::size_t kPaletteMax = 768;  // bytes: 256 colours
+constexpr std::size_t kPaletteMax = 768;  // bytes: 256 colors
 constexpr std::uint32_t kSizeMax = 0x7fffffff;
 
 enum class PngColor : std::uint8_t {
@@ -55,7 +55,7 @@ struct PngHeader {
     }
     return 4;
   }
-  /// Of a row without its filter byte.
+  /// Bytes of a row without its filter byte.
   [[nodiscard]] std::uint64_t row_bytes() const {
     return (std::uint64_t{width} * samples() * bits + 7) / 8;
   }
@@ -69,7 +69,7 @@ struct PngFile {
   std::size_t pixel_data_at = 0;  // of the first IDAT chunk
   std::size_t pixel_chunks = 0;
   std::size_t pixel_bytes = 0;
-  bool odd = false;  // something that libpng shall judge
+  bool odd = false;  // something unusual, for libpng to judge
 };
 
 struct PngChunk {
@@ -94,7 +94,7 @@ Failure truncated(EncodedBytes bytes, bool in_pixels) {
                  .remedy = "fetch the file again: it is truncated"};
 }
 
-/// A chunk whose length fits into the file.
+/// A chunk whose length fits the file.
 Result<PngChunk> chunk_at(EncodedBytes bytes, std::size_t at) {
   if (bytes.size() - at < kChunkFrame) {
     const bool in_pixels = bytes.size() - at >= 8 && has_text(bytes, at + 4, "IDAT");
@@ -149,7 +149,7 @@ Result<PngHeader> read_header(EncodedBytes bytes) {
         .message = fmt::format("the PNG says it has {} x {} pixels", header.width, header.height)};
   const bool known = color == 0 || color == 2 || color == 3 || color == 4 || color == 6;
   if (!known || !bits_fit(header.color, header.bits))
-    return Failure{.message = fmt::format("the PNG has colour type {} with {} bits, which does not "
+    return Failure{.message = fmt::format("the PNG has color type {} with {} bits, which does not "
                                           "exist",
                                           color, header.bits)};
   if (byte_at(data, 10) != 0 || byte_at(data, 11) != 0 || byte_at(data, 12) > 1)
@@ -159,7 +159,7 @@ Result<PngHeader> read_header(EncodedBytes bytes) {
   return header;
 }
 
-/// Whether libpng would heed this tRNS chunk.
+/// Whether libpng would use this tRNS chunk.
 bool transparency_fits(const PngFile& file, EncodedBytes data) {
   switch (file.header.color) {
     case PngColor::gray:
@@ -175,7 +175,7 @@ bool transparency_fits(const PngFile& file, EncodedBytes data) {
   return false;
 }
 
-/// Notes what `chunk`, which stands before the pixel data, brings.
+/// Records the content of `chunk`, which precedes the pixel data.
 Result<void> take_chunk(EncodedBytes bytes, const PngChunk& chunk, PngFile& file) {
   const bool palette = chunk.type == "PLTE";
   const bool transparency = chunk.type == "tRNS";
@@ -204,7 +204,7 @@ Result<void> take_chunk(EncodedBytes bytes, const PngChunk& chunk, PngFile& file
   return {};
 }
 
-/// All that stands before the pixel data.
+/// Everything before the pixel data.
 Result<PngFile> read_front(EncodedBytes bytes) {
   const Result<PngHeader> header = read_header(bytes);
   if (!header) return header.failure();
@@ -213,7 +213,7 @@ Result<PngFile> read_front(EncodedBytes bytes) {
   while (true) {
     const Result<PngChunk> chunk = chunk_at(bytes, at);
     if (!chunk) {
-      // Only the front is asked for: pixel data may be cut off.
+      // Only the front is needed: pixel data may be truncated.
       if (bytes.size() - at < 8 || !has_text(bytes, at + 4, "IDAT")) return chunk.failure();
       break;
     }
@@ -249,7 +249,7 @@ Result<void> check_rest(EncodedBytes bytes, PngFile& file) {
 }
 
 std::optional<Failure> claims_too_much(const PngFile& file) {
-  // DEFLATE cannot make more than 1032 bytes of one.
+  // DEFLATE expands one byte to at most 1032.
   constexpr std::uint64_t kRatioMax = 1032;
   const std::uint64_t most = (file.pixel_bytes + 16) * kRatioMax;
   if (file.header.row_bytes() <= most / file.header.height) return {};
@@ -271,7 +271,7 @@ libdeflate_decompressor* my_decompressor() {
   return decompressor.get();
 }
 
-/// The pixel data in one piece: where it lies, or copied if it is in several chunks.
+/// The pixel data in one piece: in place, or copied if it is in several chunks.
 EncodedBytes gather_pixel_data(EncodedBytes bytes, const PngFile& file, Scratch& scratch) {
   std::size_t at = file.pixel_data_at;
   if (file.pixel_chunks == 1) return bytes.subspan(at + 8, file.pixel_bytes);
@@ -291,8 +291,8 @@ struct InflatedRows {
   std::size_t stride = 0;
 };
 
-/// Whether the rows are all there, and only their check sum is another one. For data that
-/// libdeflate refuses, without saying why.
+/// Whether the rows are complete and only their checksum differs. For data that libdeflate refuses
+/// without a reason.
 bool sum_differs(libdeflate_decompressor* decompressor, EncodedBytes packed, std::uint8_t* rows,
                  std::size_t size) {
   constexpr std::size_t kFront = 2;
@@ -306,7 +306,7 @@ bool sum_differs(libdeflate_decompressor* decompressor, EncodedBytes packed, std
   return big32(packed, kFront + used) != libdeflate_adler32(1, rows, size);
 }
 
-/// Nothing where libpng shall have a look.
+/// Nullopt if libpng must decide.
 Result<std::optional<InflatedRows>> inflate_rows(EncodedBytes bytes, const PngFile& file,
                                                  Scratch& scratch) {
   constexpr std::nullopt_t kAskLibpng = std::nullopt;
@@ -316,7 +316,7 @@ Result<std::optional<InflatedRows>> inflate_rows(EncodedBytes bytes, const PngFi
   auto* const rows = reinterpret_cast<std::uint8_t*>(scratch.allocate(size + Pixels::kSlack));
   libdeflate_decompressor* const decompressor = my_decompressor();
   if (decompressor == nullptr) return std::optional<InflatedRows>(kAskLibpng);
-  // Behind the rows there must be nothing more, and the check sum (Adler-32) must fit.
+  // Nothing may follow the rows, and the checksum (Adler-32) must match.
   if (libdeflate_zlib_decompress(decompressor, packed.data(), packed.size(), rows, size, nullptr) !=
       LIBDEFLATE_SUCCESS) {
     if (sum_differs(decompressor, packed, rows, size)) return wrong_png_sum();
@@ -325,8 +325,8 @@ Result<std::optional<InflatedRows>> inflate_rows(EncodedBytes bytes, const PngFi
   return std::optional<InflatedRows>(InflatedRows{.data = rows, .stride = stride});
 }
 
-/// Undoes the filters of what `part` depends on: nothing below it, nothing to its right, and of the
-/// rows above only those since the last one that does not look up.
+/// Unfilters what `part` depends on: nothing below it, nothing to its right, and of the rows above
+/// only those since the last one that does not depend on the row above.
 Result<void> unfilter(const InflatedRows& rows, const Region& part, std::size_t pixel_bytes,
                       Scratch& scratch) {
   const auto top = static_cast<std::size_t>(part.y);
@@ -335,7 +335,7 @@ Result<void> unfilter(const InflatedRows& rows, const Region& part, std::size_t 
   for (std::size_t y = 0; y < bottom; ++y) {
     const std::uint8_t filter = rows.data[y * rows.stride];
     if (filter > kPngFiltersMax) {
-      return Failure{.message = fmt::format("the PNG is damaged: row {} has filter {}, and there "
+      return Failure{.message = fmt::format("the PNG is damaged: row {} has filter {}, but there "
                                             "are only 0 to {}",
                                             y, filter, kPngFiltersMax)};
     }
@@ -355,9 +355,9 @@ Result<void> unfilter(const InflatedRows& rows, const Region& part, std::size_t 
   return {};
 }
 
-/// Looks colours up, with alpha where the file has some and `alpha` is wanted.
+/// Looks up colors, with alpha if the file has it and `alpha` is set.
 Pixels look_up(const Pixels& indices, const PngFile& file, bool alpha, Scratch& scratch) {
-  // Numbers beyond the palette are black and opaque, as with libpng.
+  // Numbers beyond the palette are black and opaque, as in libpng.
   std::array<std::array<std::uint8_t, 4>, 256> colors;
   colors.fill({0, 0, 0, 255});
   for (std::size_t i = 0; i < file.palette.size() / 3; ++i)
@@ -374,14 +374,14 @@ Pixels look_up(const Pixels& indices, const PngFile& file, bool alpha, Scratch& 
     const auto row = static_cast<std::size_t>(y);
     const auto* from = reinterpret_cast<const std::uint8_t*>(indices.data + row * indices.stride);
     auto* to = out + row * pixels.stride;
-    // Four bytes each time: the next pixel, or the slack, takes the fourth.
+    // Writes four bytes each time: the next pixel, or the slack, overwrites the fourth.
     for (std::int64_t x = 0; x < pixels.width; ++x, to += channels)
       std::memcpy(to, colors[from[x]].data(), 4);
   }
   return pixels;
 }
 
-/// Nothing where libpng shall have a look.
+/// Nullopt if libpng must decide.
 std::optional<Result<Pixels>> decode_fast(EncodedBytes bytes, const PngFile& file,
                                           const StoredRequest& request, Scratch& scratch) {
   const PngHeader& header = file.header;
@@ -443,7 +443,7 @@ Result<Pixels> decode_png(EncodedBytes bytes, const ImageInfo& stored, const Sto
   Result<PngFile> file = read_front(bytes);
   if (!file) return file.failure();
   if (file->header.width != stored.width || file->header.height != stored.height)
-    return Failure{.message = "the PNG is not the one that was looked at before"};
+    return Failure{.message = "the PNG changed between probing and decoding"};
   if (const auto checked = check_rest(bytes, *file); !checked) return checked.failure();
   if (auto failure = claims_too_much(*file)) return *std::move(failure);
   if (auto decoded = decode_fast(bytes, *file, request, scratch)) return *std::move(decoded);

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-/// What libpng reads from, and where it goes when it gives up.
+/// The input of libpng, and where it jumps when it gives up.
 struct Reading {
   EncodedBytes bytes;
   const StoredRequest& request;
@@ -38,23 +38,23 @@ void read_bytes(png_structp png, png_bytep out, std::size_t count) {
   reading.at += count;
 }
 
-/// libpng warns where the check sum of all rows (Adler-32) does not fit, and goes on.
+/// libpng warns if the checksum of all rows (Adler-32) does not match, and continues.
 void note(png_structp png, const char* message) {
   auto& reading = *static_cast<Reading*>(png_get_error_ptr(png));
   if (std::strstr(message, "incorrect data check") != nullptr) reading.wrong_sum = true;
 }
 
-/// libpng's two objects, freed whichever way a decode ends.
-class Reader {
+/// libpng's two objects, freed however a decode ends.
+class PngReader {
  public:
-  explicit Reader(Reading& reading)
+  explicit PngReader(Reading& reading)
       : png_(png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading, leave, note)) {
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ != nullptr) png_set_read_fn(png_, &reading, read_bytes);
   }
-  ~Reader() { png_destroy_read_struct(&png_, &info_, nullptr); }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
+  ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
   [[nodiscard]] bool made() const { return info_ != nullptr; }
   [[nodiscard]] png_structp png() const { return png_; }
   [[nodiscard]] png_infop info() const { return info_; }
@@ -70,10 +70,10 @@ void check_time(png_structp png, Reading& reading) {
   png_error(png, "too late");
 }
 
-/// Values of 8 or 16 bits, palettes looked up, colour keys as alpha.
-int prepare(const Reader& reader, const Reading& reading) {
+/// Values of 8 or 16 bits, palettes looked up, color keys as alpha.
+int prepare(const PngReader& reader, const Reading& reading) {
   png_structp const png = reader.png();
-  // All that is not pixels is passed over, unpacked text and profiles above all.
+  // Everything but pixels is skipped, above all compressed text and profiles.
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   png_read_info(png, reader.info());
@@ -90,7 +90,7 @@ int prepare(const Reader& reader, const Reading& reading) {
   return passes;
 }
 
-void read_image(const Reader& reader, Reading& reading, Scratch& scratch) {
+void read_image(const PngReader& reader, Reading& reading, Scratch& scratch) {
   png_structp const png = reader.png();
   const int passes = prepare(reader, reading);
   const Region& part = reading.request.part;
@@ -103,7 +103,7 @@ void read_image(const Reader& reader, Reading& reading, Scratch& scratch) {
   pixels.dtype = wide ? Dtype::u16 : Dtype::u8;
   pixels.stride = stride;
   const std::int64_t height = png_get_image_height(png, reader.info());
-  // Interlaced rows come in several passes, each of which adds to what is there.
+  // Interlaced rows come in several passes, each of which adds pixels.
   const std::int64_t first = passes > 1 ? 0 : part.y;
   const std::int64_t rows = passes > 1 ? height : part.height;
   const std::int64_t end = passes > 1 ? height : part.y + part.height;
@@ -122,8 +122,8 @@ void read_image(const Reader& reader, Reading& reading, Scratch& scratch) {
                 static_cast<std::size_t>(part.x) * pixel_bytes;
 }
 
-/// Not inlined: the caller's variables must not live in registers here.
-[[gnu::noinline]] bool attempt(const Reader& reader, Reading& reading, Scratch& scratch) {
+/// Not inlined: the caller's variables must not be in registers here.
+[[gnu::noinline]] bool attempt(const PngReader& reader, Reading& reading, Scratch& scratch) {
   if (setjmp(reading.jump) != 0) return false;
   read_image(reader, reading, scratch);
   return true;
@@ -134,7 +134,7 @@ void read_image(const Reader& reader, Reading& reading, Scratch& scratch) {
 Result<Pixels> decode_png_plainly(EncodedBytes bytes, const StoredRequest& request,
                                   Scratch& scratch) {
   Reading reading{.bytes = bytes, .request = request};
-  const Reader reader(reading);
+  const PngReader reader(reading);
   if (!reader.made()) return Failure{.message = "libpng could not be started"};
   const bool whole = attempt(reader, reading, scratch);
   if (reading.wrong_sum) return wrong_png_sum();

@@ -9,8 +9,8 @@
 
 #include "codec/codec.h"
 #include "codec/formats.h"
-#include "codec/image_properties.h"
-#include "codec/made_images.h"
+#include "codec/image_properties_for_tests.h"
+#include "codec/images_for_tests.h"
 
 namespace penstock {
 namespace {
@@ -43,7 +43,7 @@ std::vector<PngOptions> every_kind() {
 }
 
 std::string text(const PngOptions& options) {
-  return "colour type " + std::to_string(options.color) + ", bits " + std::to_string(options.bits) +
+  return "color type " + std::to_string(options.color) + ", bits " + std::to_string(options.bits) +
          (options.interlaced ? ", interlaced" : "") +
          (options.transparency ? ", transparency" : "") + ", filters " +
          std::to_string(options.filters) + ", " + std::to_string(options.width) + " x " +
@@ -136,7 +136,7 @@ TEST(PngTest, RowsThatDoNotFitTheirCheckSumAreRefusedWhereverItIs) {
   }
 }
 
-TEST(PngTest, WithoutAlphaAKeyedColourStaysWhatItIs) {
+TEST(PngTest, WithoutAlphaAKeyedColorStaysWhatItIs) {
   for (PngOptions options : every_kind()) {
     if (!options.transparency) continue;
     const Values file = made::png(options);

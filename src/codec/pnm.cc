@@ -13,12 +13,12 @@ bool is_space(unsigned each) {
   return each == ' ' || (each >= '\t' && each <= '\r');
 }
 
-/// Reads numbers of text, with comments from # to the end of the line between them.
+/// Reads numbers in text, with comments from # to the end of the line between them.
 class PnmText {
  public:
   PnmText(EncodedBytes bytes, std::size_t at) : bytes_(bytes), at_(at) {}
 
-  /// Nothing at the end, where there is no number, or where it is larger than `most`.
+  /// Nullopt at the end, if there is no number, or if it is larger than `most`.
   std::optional<std::uint32_t> number(std::uint32_t most) {
     skip();
     const std::size_t start = at_;
@@ -29,7 +29,7 @@ class PnmText {
     if (at_ == start) return {};
     return static_cast<std::uint32_t>(value);
   }
-  /// Of PBM, whose digits need nothing between them.
+  /// For PBM, whose digits need no space between them.
   std::optional<std::uint32_t> digit() {
     skip();
     if (at_ >= bytes_.size() || byte_at(bytes_, at_) - '0' > 1U) return {};
@@ -108,7 +108,7 @@ Result<PnmHeader> read_header(EncodedBytes bytes) {
                    .pixels_at = text.at() + 1};
 }
 
-/// Values up to `value_max` become values up to 255 or 65535, rounded.
+/// Scales values up to `value_max` to values up to 255 or 65535, rounded.
 struct PnmScale {
   std::uint32_t from = 255;
   std::uint32_t to = 255;
@@ -215,8 +215,8 @@ Result<Pixels> decode_pnm(EncodedBytes bytes, const ImageInfo& stored, const Sto
   const Result<PnmHeader> header = read_header(bytes);
   if (!header) return header.failure();
   if ((*header).width != stored.width || (*header).height != stored.height)
-    return Failure{.message = "the PPM/PGM is not the one that was looked at before"};
-  // The last number needs no space behind it.
+    return Failure{.message = "the PPM/PGM changed between probing and decoding"};
+  // The last number needs no space after it.
   const bool spaced = (*header).as_text && !(*header).bits;
   const std::uint64_t there = bytes.size() - (*header).pixels_at + (spaced ? 1 : 0);
   if (there / (*header).row_bytes() < (*header).height)

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "codec/codec.h"
-#include "codec/image_properties.h"
-#include "codec/made_images.h"
+#include "codec/image_properties_for_tests.h"
+#include "codec/images_for_tests.h"
 
 namespace penstock {
 namespace {

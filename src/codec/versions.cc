@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-// libjpeg-turbo gives its version as bare words.
+// libjpeg-turbo defines its version as bare tokens.
 #define PENSTOCK_TEXT_OF(words) #words
 #define PENSTOCK_TEXT(words) PENSTOCK_TEXT_OF(words)
 #ifdef LIBJPEG_TURBO_VERSION

@@ -30,7 +30,7 @@ std::string_view reason(VP8StatusCode status) {
     case VP8_STATUS_BITSTREAM_ERROR:
       return "its data is damaged";
     case VP8_STATUS_UNSUPPORTED_FEATURE:
-      return "it uses something that libwebp does not know";
+      return "it uses a feature that libwebp does not support";
     case VP8_STATUS_SUSPENDED:
     case VP8_STATUS_NOT_ENOUGH_DATA:
       return "it is truncated";
@@ -43,7 +43,7 @@ Failure refused(VP8StatusCode status) {
   return Failure{.message = fmt::format("the WebP cannot be decoded: {}", reason(status))};
 }
 
-/// From the EXIF chunk, which stands behind the pixels.
+/// From the EXIF chunk, which follows the pixels.
 int orientation_of(EncodedBytes bytes) {
   constexpr unsigned kExifFlag = 0x08;
   constexpr std::string_view kPrefix("Exif\0\0", 6);
@@ -67,7 +67,7 @@ int orientation_of(EncodedBytes bytes) {
   return 1;
 }
 
-/// The picture to decode: the file itself, or the first one of an animation, which may cover only a
+/// The image to decode: the file itself, or the first frame of an animation, which may cover only a
 /// part of the canvas.
 struct WebpFrame {
   EncodedBytes bytes = {};
@@ -80,7 +80,7 @@ std::uint32_t little24(EncodedBytes bytes, std::size_t at) {
 }
 
 /// The first frame of an animation (ANMF): its place, and its chunks, which libwebp reads as a file
-/// without a front.
+/// without a header.
 Result<WebpFrame> first_frame(EncodedBytes bytes, const WebPBitstreamFeatures& canvas) {
   constexpr std::size_t kFrameHeader = 16;
   const auto damaged = [](const char* what) {
@@ -119,8 +119,8 @@ Result<WebpFrame> frame_of(EncodedBytes bytes, const WebPBitstreamFeatures& feat
                    .alpha = features.has_alpha != 0};
 }
 
-/// The part and two pixels around it, from even columns and rows on: chroma is stored at half the
-/// size, and its upsampling looks one sample to each side.
+/// The region and two pixels around it, from even columns and rows on: chroma is stored at half the
+/// size, and its upsampling reads one sample to each side.
 Region with_margin(const Region& part, const Region& frame) {
   const std::int64_t left = std::max<std::int64_t>(0, part.x - 2) / 2 * 2;
   const std::int64_t top = std::max<std::int64_t>(0, part.y - 2) / 2 * 2;
@@ -129,8 +129,8 @@ Region with_margin(const Region& part, const Region& frame) {
   return {.x = left, .y = top, .width = right - left, .height = bottom - top};
 }
 
-/// Decodes, looking at the time between pieces of a large file; what one piece can take is bounded
-/// by the limit of pixels. Nothing: it took too long.
+/// Decodes, checking the time between pieces of a large file; the limit of pixels bounds the time
+/// of one piece. Nullopt if it took too long.
 std::optional<VP8StatusCode> decode_in_time(EncodedBytes bytes, WebPDecoderConfig& config,
                                             std::chrono::steady_clock::time_point deadline) {
   constexpr std::size_t kAtOnce = std::size_t{1} << 20;
@@ -153,10 +153,10 @@ std::optional<VP8StatusCode> decode_in_time(EncodedBytes bytes, WebPDecoderConfi
 }  // namespace
 
 Result<ImageInfo> probe_webp(EncodedBytes bytes) {
-  // The length of the RIFF frame counts from behind itself.
+  // The length in the RIFF header counts from after itself.
   if (bytes.size() < kRiffHeader + kChunkHeader || little32(bytes, 4) > bytes.size() - 8) {
     return Failure{
-        .message = fmt::format("the WebP ends after {} bytes, and should have {}", bytes.size(),
+        .message = fmt::format("the WebP ends after {} bytes, but should have {}", bytes.size(),
                                bytes.size() < 8 ? 0U : little32(bytes, 4) + 8ULL),
         .remedy = "fetch the file again: it is truncated"};
   }
@@ -172,7 +172,7 @@ Result<ImageInfo> probe_webp(EncodedBytes bytes) {
   info.format = ImageFormat::webp;
   info.width = features.width;
   info.height = features.height;
-  // Where the first frame of an animation leaves the canvas free, it is transparent.
+  // Where the first frame of an animation does not cover the canvas, it is transparent.
   info.channels = features.has_alpha != 0 ? 4 : 3;
   info.orientation = orientation_of(bytes);
   return info;
@@ -180,18 +180,18 @@ Result<ImageInfo> probe_webp(EncodedBytes bytes) {
 
 namespace {
 
-/// `part` of the frame, in its own pixels: RGB, or RGBA where `alpha`.
+/// `part` of the frame, in its own pixels: RGB, or RGBA if `alpha`.
 Result<Pixels> decode_frame(const WebpFrame& frame, const Region& part, bool alpha,
                             std::chrono::steady_clock::time_point deadline, Scratch& scratch) {
   WebPDecoderConfig config;
   if (WebPInitDecoderConfig(&config) == 0)
-    return Failure{.message = "libwebp is of another version than its headers"};
+    return Failure{.message = "libwebp has a different version than its headers"};
   const VP8StatusCode looked = WebPGetFeatures(
       reinterpret_cast<const std::uint8_t*>(frame.bytes.data()), frame.bytes.size(), &config.input);
   if (looked != VP8_STATUS_OK) return refused(looked);
   Region area = with_margin(part, frame.place);
-  // Beside lossy pixels alpha is a plane of its own, each row of which may be stored as the
-  // difference from the row above. Asked to begin further down, libwebp takes that row for zero.
+  // In a lossy file alpha is a separate plane, each row of which may be stored as the difference
+  // from the row above. If libwebp starts further down, it takes that row for zero.
   constexpr int kLossless = 2;
   if (alpha && config.input.format != kLossless) {
     area.height += area.y;
@@ -226,7 +226,7 @@ Result<Pixels> decode_frame(const WebpFrame& frame, const Region& part, bool alp
                 .stride = stride};
 }
 
-/// `part` of the canvas, which is empty but for the frame.
+/// `part` of the canvas, which is empty except for the frame.
 Result<Pixels> decode_onto_canvas(const WebpFrame& frame, const Region& part, bool alpha,
                                   std::chrono::steady_clock::time_point deadline,
                                   Scratch& scratch) {
@@ -246,7 +246,7 @@ Result<Pixels> decode_onto_canvas(const WebpFrame& frame, const Region& part, bo
   std::memset(out, 0, pixels.stride * static_cast<std::size_t>(part.height));
   pixels.data = out;
   if (both.width <= 0 || both.height <= 0) return pixels;
-  // A frame without alpha of its own is opaque.
+  // A frame without alpha is opaque.
   const auto decoded = decode_frame(frame, both, alpha && frame.alpha, deadline, scratch);
   if (!decoded) return decoded;
   const Pixels inside = with_channels(*decoded, pixels.channels, scratch);
@@ -267,10 +267,10 @@ Result<Pixels> decode_webp(EncodedBytes bytes, const ImageInfo& stored,
       WebPGetFeatures(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size(), &features);
   if (looked != VP8_STATUS_OK) return refused(looked);
   if (features.width != stored.width || features.height != stored.height)
-    return Failure{.message = "the WebP is not the one that was looked at before"};
+    return Failure{.message = "the WebP changed between probing and decoding"};
   const auto frame = frame_of(bytes, features);
   if (!frame) return frame.failure();
-  // Without alpha in the file it is not asked for: a damaged palette would become transparent.
+  // If the file has no alpha it is not requested: a damaged palette would become transparent.
   const bool alpha = request.channels % 2 == 0 && features.has_alpha != 0;
   return decode_onto_canvas(*frame, request.part, alpha, request.deadline, scratch);
 }

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "codec/codec.h"
-#include "codec/image_properties.h"
-#include "codec/made_images.h"
-#include "codec/made_webp.h"
+#include "codec/image_properties_for_tests.h"
+#include "codec/images_for_tests.h"
+#include "codec/webp_for_tests.h"
 
 namespace penstock {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/report.h"
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "base/thread.h"
 #include "penstock/penstock.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "penstock/penstock.h"
 
 namespace penstock {

@@ -6,7 +6,7 @@
 namespace penstock {
 
 StepBatches Iterator::Impl::replay_stream(std::uint64_t step) {
-  // From where this epoch was entered; an earlier step may have had another batch size.
+  // From where this epoch was entered; an earlier step may have had a different batch size.
   if (step < first_step_)
     throw ConfigError(fmt::format("step {} came before the state that was restored at step {}",
                                   step, first_step_),
@@ -51,7 +51,7 @@ void Iterator::Impl::start_run() {
   const std::uint64_t largest = largest_step_of(*plan_.data());
   settings.mold = {Cut{largest, plan_.shares().total}.size(0), plan_.shares().count,
                    options_.allocator};
-  // An epoch in which there was nothing to learn from leaves no fields; the next one looks again.
+  // An epoch without samples determines no fields; the next one tries again.
   if (mold_.layout && mold_.layout->spec.fields.empty()) mold_ = {};
   if (!mold_.layout && plan_.data()->program.spec.known)
     mold_ = make_mold(plan_.data()->program.spec, settings.mold);

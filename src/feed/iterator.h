@@ -1,5 +1,5 @@
 #pragma once
-// What stands behind an Iterator: its place, and the run that is under way.
+// The implementation of Iterator: its position, and the current run.
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@
 
 namespace penstock {
 
-/// 10 samples of a pass, or one in a thousand where that is more.
+/// 10 samples of a pass, or one in a thousand if that is more.
 inline std::uint64_t default_skip_limit(const Plan& plan) {
   const auto samples = plan.samples();
   if (!samples || !samples->is_counted()) return 10;
@@ -63,7 +63,7 @@ class Iterator::Impl {
                                   decision.task_rows, decision.reason));
     return lines;
   }
-  /// Of a stream, waits until the next step, or that there is none, is known.
+  /// For a stream, blocks until the next step, or the end, is known.
   [[nodiscard]] bool at_end() {
     if (!streamed()) return step_ >= geometry_.steps();
     return !attempt([this] { return run_->has_next(); });
@@ -84,7 +84,7 @@ class Iterator::Impl {
     if (!batches && PENSTOCK_OFF("epoch.fresh")) return std::nullopt;
     if (!batches) {
       go_to(epoch_ + 1, 0, plan_.data()->geometry);
-      // The state was taken at the end without knowing it: it is the start of the next epoch.
+      // The state was taken at the end before that was known: it is the start of the next epoch.
       if (may_be_end) return next();
       return std::nullopt;
     }
@@ -134,7 +134,7 @@ class Iterator::Impl {
       pool = running_pool_;
     }
     if (run) run->stop(pool.get());
-    // A Sequence that is stuck cannot be asked once more.
+    // A Sequence that is stuck cannot be called again.
     if (Pool::abandoned() > 0) stuck_ = true;
     if (const auto wrong = pure_sequences() ? finish_sequences() : std::nullopt)
       throw ConfigError(*wrong, here());
@@ -147,7 +147,7 @@ class Iterator::Impl {
     ++batches_;
     return batches;
   }
-  /// The run, for threads other than the one that consumes.
+  /// The run, for threads other than the consumer.
   [[nodiscard]] std::shared_ptr<PassRun> running() const {
     Lock lock(stop_mutex_);
     return running_;
@@ -159,12 +159,12 @@ class Iterator::Impl {
   }
 
   [[nodiscard]] bool streamed() const { return plan_.dataset().streamed(); }
-  /// True when the position counts samples and a state loads at any batch size.
+  /// True if the position counts samples and a state loads with any batch size.
   [[nodiscard]] bool counts_samples() const {
     return streamed() ? batch_size_is_free(*plan_.dataset().node()) : geometry_.elastic();
   }
 
-  /// Of one share only there is nobody to wait for it.
+  /// With a single share nothing waits for an empty one.
   [[nodiscard]] bool refuses_empty() const {
     return options_.empty == Empty::refuse && plan_.shares().total > 1;
   }
@@ -175,7 +175,8 @@ class Iterator::Impl {
       return chain.sequence && chain.sequence->options().pure;
     });
   }
-  /// Where all went well, asks each Sequence once more; what is wrong with the answer.
+  /// If nothing failed, requests one index of each Sequence again; returns what is wrong with the
+  /// result.
   std::optional<std::string> finish_sequences() {
     std::optional<std::string> wrong;
     if (!entered_ || failed_ || stuck_) return wrong;
@@ -184,15 +185,15 @@ class Iterator::Impl {
       if (!chain.sequence) continue;
       try {
         if (auto told = chain.sequence->finish()) wrong = std::move(told);
-      } catch (const std::exception& error) {  // a hook's
+      } catch (const std::exception& error) {  // of a hook
         wrong = fmt::format("{}: on_epoch_end threw: {}", chain.sequence->title(), error.what());
       }
     }
     return wrong;
   }
 
-  /// `body` with a run that is under way. What it throws ends the run: the step was not delivered,
-  /// and the next call computes it again.
+  /// Calls `body` with a running run. An exception ends the run: the step was not delivered, and
+  /// the next call computes it again.
   template <typename Body>
   std::invoke_result_t<Body&> attempt(Body body) {
     try {
@@ -232,7 +233,7 @@ class Iterator::Impl {
     if (plan_.data()->program.spec.known) return plan_.data()->program.spec;
     if (mold_.layout && !mold_.layout->spec.fields.empty()) return mold_.layout->spec;
     if (place.count == 0) return ElementSpec::none();
-    // The first row that is ours, or another's: every share has the same fields.
+    // The first row of ours, or of another share: every share has the same fields.
     const std::uint64_t row = cut_of(place, plan_.shares().total).first(plan_.shares().first);
     return ElementSpec::of(compute_row(*plan_.data(), place, row < place.count ? row : 0, pulled));
   }
@@ -248,7 +249,7 @@ class Iterator::Impl {
       last_trace_run_ = run_->trace_run();
     }
     mold_ = run_->mold();
-    // As long as nothing was delivered, what a state promised is still to come.
+    // Until something is delivered, the next element that the state promised is still to come.
     if (StreamPlace reached = run_->stream_place(); reached.anchor != stream_.anchor) {
       stream_ = std::move(reached);
       stream_.next.clear();
@@ -268,20 +269,20 @@ class Iterator::Impl {
 
   Plan plan_;
   std::shared_ptr<LoaderWatch> watch_;
-  std::uint64_t batches_ = 0;  // given in all
+  std::uint64_t batches_ = 0;  // returned in all
   bool entered_ = false;       // hooks of Sequences were called
   bool failed_ = false;
   std::atomic<bool> stuck_ = false;
   LoaderOptions options_;
   std::string name_;
   std::uint64_t lookahead_steps_ = 0;
-  std::atomic<std::uint64_t> epoch_ = 0;  // other threads may ask for it
+  std::atomic<std::uint64_t> epoch_ = 0;  // read by other threads
   std::uint64_t step_ = 0;
-  bool resumed_ = false;     // a state was restored, and nothing was asked for since
-  bool may_be_end_ = false;  // likewise, and whether an element follows was not known
+  bool resumed_ = false;     // a state was restored, and nothing was requested since
+  bool may_be_end_ = false;  // likewise, and it was not known whether an element follows
   Geometry geometry_;        // of this epoch
-  StreamPlace stream_;       // of a stream: where the next run begins
-  // Where this epoch was entered: 0, or where a state was saved.
+  StreamPlace stream_;       // of a stream: where the next run starts
+  // Where this epoch was entered: 0, or the position of a state.
   std::uint64_t first_step_ = 0;
   StreamPlace first_place_;
   Ledger ledger_;
@@ -290,7 +291,8 @@ class Iterator::Impl {
   std::shared_ptr<ReadPace> pace_ = std::make_shared<ReadPace>();
   std::shared_ptr<PassRun> run_;
 
-  mutable Mutex stop_mutex_;  // `stop` and reports come from any thread, with handles of their own
+  mutable Mutex
+      stop_mutex_;  // `stop` and reports are called from any thread, with their own references
   std::shared_ptr<PassRun> running_ PENSTOCK_GUARDED_BY(stop_mutex_);
   std::shared_ptr<Pool> running_pool_ PENSTOCK_GUARDED_BY(stop_mutex_);
   std::uint32_t last_trace_run_ PENSTOCK_GUARDED_BY(stop_mutex_) = 0;

@@ -1,4 +1,4 @@
-// Where an iterator is, as a state, and back.
+// Converts the position of an iterator to a state and back.
 // tested in src/feed/state_test.cc and tests/every_position_test.cc
 #include <fmt/ranges.h>
 
@@ -9,13 +9,13 @@
 namespace penstock {
 namespace {
 
-/// Earlier versions drew for each sample which part it was in.
+/// Earlier versions chose the part of each sample at random.
 bool is_old_split(const std::string& part) {
   return part.starts_with("split(") && part.find("part [") != std::string::npos;
 }
 constexpr const char* kOldSplit = " (the version that saved it chose other samples in split())";
 
-/// What differs between a state's dataset and ours, line by line.
+/// The differences between a state's dataset and ours, line by line.
 std::string order_difference(const std::vector<std::string>& theirs,
                              const std::vector<std::string>& ours) {
   std::vector<std::string> lines;
@@ -38,8 +38,8 @@ std::vector<Segment> segments_of(const State& state) {
   return segments;
 }
 
-/// What is wrong with the batch sizes that a state says it was reached with, if anything: each
-/// must begin where those before it lead to, and so must the state itself.
+/// What is wrong with the batch sizes in a state, if anything: each must begin where those before
+/// it lead, and so must the state itself.
 std::optional<std::string> wrong_sizes(const Steps& steps, const State& state) {
   std::vector<Segment> all = segments_of(state);
   if (all.empty()) return "it has no batch sizes";
@@ -73,7 +73,7 @@ State::Stream stream_state(const StreamPlace& place) {
   return stream;
 }
 
-/// A state of a stream is small as well: it is saved often, on every rank.
+/// The state of a stream is limited too: it is saved often, on every rank.
 void check_size(const State& state) {
   constexpr std::size_t kBytesMax = std::size_t{64} * 1024;
   if (!state.stream) return;
@@ -93,8 +93,8 @@ State Iterator::Impl::state() {
   StreamPlace place = stream_;
   bool ended = false;
   if (streamed() && step_ > 0) {
-    // Without a run (it was stopped) nothing is known of what follows, nor where the source is
-    // slow: a state must be saved within the grace of a SIGTERM. `restore` then finds out.
+    // Without a run (it was stopped) it is unknown what follows, and with a slow source too: a
+    // state must be saved within the grace period of a SIGTERM. `restore` then finds out.
     constexpr Nanoseconds kPatience = std::chrono::seconds(1);
     ended = run_ && !run_->stopped() &&
             attempt([&] { return run_->has_next_within(kPatience); }) == std::optional(false);
@@ -104,7 +104,7 @@ State Iterator::Impl::state() {
     ended = at_end();
     state.position = geometry_.position(step_);
   }
-  if (ended) {  // what follows the last batch is the start of the next epoch
+  if (ended) {  // after the last batch comes the start of the next epoch
     state.epoch = epoch_ + 1;
     state.step = state.position = 0;
   } else if (streamed()) {

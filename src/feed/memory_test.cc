@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/fault.h"
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "penstock/penstock.h"
 #include "run/budget.h"
 

@@ -68,7 +68,7 @@ namespace {
 
 Batch compute_block(const PlanData& data, const BlockId& block, const Place& place,
                     const BlockView* pulled) {
-  // A padded step is here as one share has it: its samples, then its empty slots.
+  // A padded step is shown as a single share would have it: its samples, then its padding.
   const std::uint64_t step_rows = std::max(place.count, place.padded_to);
   if (block.first > step_rows || block.count > step_rows - block.first)
     throw ConfigError(fmt::format("run_block: rows {} to {} of a step of {} rows", block.first,
@@ -84,7 +84,7 @@ Batch compute_block(const PlanData& data, const BlockId& block, const Place& pla
   return Batch(compute_once(data, {place, block.first, facts, pulled}, spec));
 }
 
-/// Pulls the stream from its start up to the step.
+/// Reads the stream from its start up to the step.
 Batch run_stream_block(const Plan& plan, const BlockId& block) {
   Scratch scratch;
   Pulling pulling{scratch};
@@ -151,7 +151,7 @@ Sample Dataset::sample(std::uint64_t number) const {
     const PlanData plan(*this, {}, 0);
     const Place at = steps.row({0, 0}, number);
     if (!is_whole(plan.program, at)) return compute_row(plan, at, 0);
-    // A function of whole batches wants the step around it.
+    // A function of whole batches needs the whole step.
     const Node& leaf = *steps_of(*node_, std::nullopt, 0).leaves[at.leaf];
     const Groups groups = *leaf.groups(std::nullopt);
     const std::uint64_t row = at.turn.lap * groups.count + at.first;

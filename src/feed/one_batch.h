@@ -1,5 +1,5 @@
 #pragma once
-// Notices a loop that takes one batch from each new iterator: it sees the start of an epoch again
+// Detects a loop that takes one batch from each new iterator: it sees the start of an epoch again
 // and again, and pays for starting it each time.
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace penstock {
 /// Shared by a loader and its iterators. Thread-safe.
 class OneBatchWatch {
  public:
-  /// An iterator or a loop is done and gave `batches`.
+  /// An iterator or a loop has ended after `batches` batches.
   void done(std::uint64_t batches) {
     constexpr unsigned kTooMany = 3;
     if (batches == 0) return;

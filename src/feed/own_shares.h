@@ -1,5 +1,5 @@
 #pragma once
-// Which shares a loader serves when nobody named them: those of its process.
+// Which shares a loader serves if the program does not pass them: those of its process.
 
 #include <atomic>
 #include <optional>
@@ -12,21 +12,21 @@
 
 namespace penstock {
 
-/// With the shares that were named or, where none were, with this process's.
+/// With the given shares or, if there are none, with those of this process.
 Plan plan_for(const Dataset& dataset, const LoaderOptions& options);
-/// What is left of the options when the plan is made.
+/// The options that remain once the plan is made.
 LoaderOptions without_plan(LoaderOptions options);
 
-/// The world whose rank decides what a loader serves, unless the program named the shares.
+/// The world whose rank determines what a loader serves, unless the program passed shares.
 std::optional<World> own_world(const LoaderOptions& options);
-/// What rank 0 prints about it; empty on other ranks, and where there is one process.
+/// The line that rank 0 prints about it; empty on other ranks, and with one process.
 std::string own_shares_text(const Plan& plan, const World& world);
 
 /// Prints one line when the first epoch of a loader begins: in a program of several processes a
-/// loader that is used on rank 0 alone would silently leave out the samples of the others.
+/// loader that is used only on rank 0 would silently leave out the samples of the others.
 class OwnSharesNotice {
  public:
-  /// Before any iterator runs.
+  /// Call it before any iterator runs.
   void announce(std::string text) { text_ = std::move(text); }
   void epoch_begins() {
     if (!text_.empty() && !said_.exchange(true)) report(text_);
@@ -37,7 +37,7 @@ class OwnSharesNotice {
   std::atomic<bool> said_{false};
 };
 
-/// What a loader and all its iterators watch together.
+/// What a loader and all its iterators share.
 struct LoaderWatch {
   OneBatchWatch loops;
   OwnSharesNotice shares;

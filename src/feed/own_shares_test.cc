@@ -7,7 +7,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "base/launch_table.h"
+#include "base/launch_table_for_tests.h"
 #include "penstock/loader.h"
 #include "penstock/sequence.h"
 

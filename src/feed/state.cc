@@ -22,7 +22,7 @@ std::string check_of(const Json& fields) {
   return digest.text();
 }
 
-/// The first parts that fit, then how many more there are.
+/// The first parts that fit, then the number of the others.
 std::vector<std::string> shortened(const std::vector<std::string>& parts) {
   std::vector<std::string> kept;
   std::size_t chars = 0;
@@ -57,7 +57,7 @@ std::uint64_t number(const Json& fields, const char* name) {
   return whole_number<std::uint64_t>(fields[name]);
 }
 
-/// Numbers that are whole, not negative and no more than a number of the engine is.
+/// Numbers that are whole, not negative and within the engine's range.
 std::vector<std::uint64_t> numbers_in(const Json& list, const char* name) {
   if (!list.is_array()) garbled(fmt::format("\"{}\" is no list", name));
   std::vector<std::uint64_t> numbers;
@@ -86,7 +86,7 @@ std::vector<State::Size> sizes_in(const Json& fields) {
       garbled("\"sizes\" are not ascending");
     sizes.push_back(size);
   }
-  // States of short batches do not name their tails.
+  // States of short batches do not contain tails.
   if (!fields.contains("tails")) return sizes;
   const auto tails = field<std::vector<std::string>>(fields, "tails");
   if (tails.size() != sizes.size()) garbled("\"tails\" are not as many as \"sizes\"");
@@ -98,7 +98,7 @@ std::vector<State::Size> sizes_in(const Json& fields) {
   return sizes;
 }
 
-/// A cursor is a user's bytes, which need not be text: as it is after a "t", or in hexadecimal
+/// A cursor is a user's bytes, which need not be text: unchanged after a "t", or in hexadecimal
 /// after an "x".
 std::string cursor_text(const std::string& bytes) {
   const auto plain = [](char c) { return c >= ' ' && c <= '~'; };

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/launch_table.h"
+#include "base/launch_table_for_tests.h"
 #include "base/report.h"
 #include "feed/one_batch.h"
 #include "penstock/loader.h"

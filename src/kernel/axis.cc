@@ -41,33 +41,33 @@ double weight_of(Filter filter, double x) {
   return 0;
 }
 
-/// Source pixels [first, end) that count for result pixel `pixel`.
+/// Source pixels [first, end) that contribute to result pixel `pixel`.
 struct Taps {
   std::int64_t first;
   std::int64_t end;
-  double centre;
+  double center;
 };
 Taps taps_of(const AxisRequest& request, double scale, double stretch, std::int64_t pixel) {
-  const double centre = (static_cast<double>(pixel) + 0.5) * scale;
+  const double center = (static_cast<double>(pixel) + 0.5) * scale;
   if (request.filter == Filter::nearest) {
     const auto at =
-        std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(centre)), 0, request.in - 1);
-    return {at, at + 1, centre};
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(center)), 0, request.in - 1);
+    return {at, at + 1, center};
   }
   const double support = support_of(request.filter) * stretch;
-  const auto first = static_cast<std::int64_t>(std::max(0.0, centre - support + 0.5));
+  const auto first = static_cast<std::int64_t>(std::max(0.0, center - support + 0.5));
   const auto end =
-      static_cast<std::int64_t>(std::min(static_cast<double>(request.in), centre + support + 0.5));
-  // A narrow filter between two pixels still takes the nearer one.
+      static_cast<std::int64_t>(std::min(static_cast<double>(request.in), center + support + 0.5));
+  // A narrow filter between two pixels still uses the nearer one.
   if (end <= first) {
-    const auto at = std::clamp<std::int64_t>(static_cast<std::int64_t>(centre), 0, request.in - 1);
-    return {at, at + 1, centre};
+    const auto at = std::clamp<std::int64_t>(static_cast<std::int64_t>(center), 0, request.in - 1);
+    return {at, at + 1, center};
   }
-  return {first, end, centre};
+  return {first, end, center};
 }
 
-/// Rounds where the weights so far end, not each weight: none is off by more than one unit, and
-/// their sum is exactly one.
+/// Rounds the running sum of the weights, not each weight: no weight is off by more than one unit,
+/// and their sum is exactly one.
 void to_fixed(const float* real, std::size_t taps, std::int16_t* fixed) {
   double end = 0;
   long before = 0;
@@ -105,7 +105,7 @@ Axis compute_axis(const AxisRequest& request, Scratch& scratch) {
     std::fill_n(weights, axis.taps, 0.0F);
     const auto weight_at = [&](std::int64_t k) {
       return weight_of(request.filter,
-                       (static_cast<double>(taps.first + k) + 0.5 - taps.centre) / stretch);
+                       (static_cast<double>(taps.first + k) + 0.5 - taps.center) / stretch);
     };
     const std::int64_t count = taps.end - taps.first;
     double sum = 0;
@@ -120,7 +120,7 @@ Axis compute_axis(const AxisRequest& request, Scratch& scratch) {
   return axis;
 }
 
-/// Axes that were made before, the oldest of which gives way.
+/// Axes computed before; the oldest is replaced.
 class Remembered {
  public:
   [[nodiscard]] const Axis* find(const AxisRequest& request) const {

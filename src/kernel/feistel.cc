@@ -18,8 +18,8 @@ namespace penstock {
 // Everything is inlined into its caller, so that each target compiles its own copy of the one
 // definition. 32-bit lanes hold the halves of words up to 64 bits.
 struct FeistelLoop {
-  // One AVX-512 register of 32-bit halves. A constant count keeps the vectoriser from needing an
-  // epilogue, which the short blocks of a cycle walk would live in.
+  // One AVX-512 register of 32-bit halves. With a constant count the vectorizer needs no epilogue,
+  // in which the short blocks of a cycle walk would spend their time.
   static constexpr std::size_t kLanes = 16;
 
   // The top bits of a product are its best mixed ones, hence the shift instead of a mask.
@@ -113,7 +113,7 @@ std::span<const Feistel::Target> Feistel::targets() {
 #if PENSTOCK_FEISTEL_X86
   static constexpr std::array<Target, 3> kTargets{
       {{"plain", encode_plain}, {"x86-64-v3", encode_v3}, {"x86-64-v4", encode_v4}}};
-  // Each level contains the one before, so the usable ones are a prefix.
+  // Each level contains the previous one, so the usable ones are a prefix.
   static const std::size_t usable = __builtin_cpu_supports("x86-64-v4")   ? 3U
                                     : __builtin_cpu_supports("x86-64-v3") ? 2U
                                                                           : 1U;

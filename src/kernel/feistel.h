@@ -1,8 +1,8 @@
 #pragma once
-// A keyed bijection of b-bit words, one word or a block at a time. Every target gives the same
-// answers; the block form only gives them faster. Constants, round count and key schedule are part
-// of the order users' seeds stand for: changing one changes every shuffled run.
-// Immutable after construction: any thread may call anything.
+// A keyed bijection of b-bit words, one word or a block at a time. Every target returns the same
+// results; the block form is only faster. Constants, round count and key schedule are part of the
+// order that users' seeds stand for: changing one changes every shuffled run. Immutable after
+// construction and thread-safe.
 
 #include <array>
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace penstock {
 
-/// An alternating Feistel network on [0, 2^bits). The word is cut into a high half of floor(bits/2)
-/// and a low half of ceil(bits/2) bits; the rounds change them in turn, so the halves need not be
-/// of equal width.
+/// An alternating Feistel network on [0, 2^bits). The word is split into a high half of
+/// floor(bits/2) and a low half of ceil(bits/2) bits; the rounds change them in turn, so the halves
+/// need not have equal width.
 class Feistel {
  public:
   static constexpr int kBitsMin = 2;
@@ -21,14 +21,14 @@ class Feistel {
   /// `bits` from kBitsMin to kBitsMax.
   Feistel(int bits, std::uint64_t key);
 
-  /// `word` must be below 2^bits. decode() undoes encode().
+  /// `word` must be below 2^bits. decode() inverts encode().
   [[nodiscard]] std::uint64_t encode(std::uint64_t word) const;
   [[nodiscard]] std::uint64_t decode(std::uint64_t word) const;
 
   /// encode() on every word, in place, with the best target of this CPU.
   void encode_block(std::span<std::uint64_t> words) const;
 
-  /// One build of the block loop. All are callable here; encode_block takes the last.
+  /// One build of the block loop. All can be called here; encode_block uses the last.
   struct Target {
     const char* name;
     void (*encode_block)(const Feistel& network, std::span<std::uint64_t> words);

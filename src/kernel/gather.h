@@ -6,8 +6,8 @@
 
 namespace penstock {
 
-/// out[i] = rows[numbers[i]], each `row_bytes` long. Starts fetching rows well before they are
-/// copied, since numbers in shuffled order miss every cache.
+/// out[i] = rows[numbers[i]], each `row_bytes` long. Prefetches rows well before they are copied,
+/// since numbers in shuffled order miss every cache.
 void gather_rows(const std::byte* rows, std::size_t row_bytes,
                  std::span<const std::uint64_t> numbers, std::byte* out);
 

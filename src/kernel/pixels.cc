@@ -38,7 +38,7 @@ template <typename T>
 T narrow(float value) {
   if constexpr (std::is_integral_v<T>) {
     constexpr auto kMost = static_cast<float>(std::numeric_limits<T>::max());
-    // NOLINTNEXTLINE(bugprone-incorrect-roundings): never negative, and lround is a call a value
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings): never negative, and lround is a call per value
     return static_cast<T>(std::min(std::max(value, 0.0F), kMost) + 0.5F);
   } else {
     return static_cast<T>(value);
@@ -50,14 +50,15 @@ void store(const float* row, std::size_t count, std::byte* out, std::size_t plan
   if (plane_bytes == 0) {
     auto* const values = reinterpret_cast<T*>(out);
     std::size_t i = 0;
-    if constexpr (std::is_same_v<T, float> && Channels == 3)  // the next pixel takes the fourth
+    if constexpr (std::is_same_v<T, float> &&
+                  Channels == 3)  // the next pixel overwrites the fourth
       for (; i + 1 < count; ++i) std::memcpy(values + i * Channels, row + 4 * i, 4 * sizeof(float));
     for (; i < count; ++i)
       for (std::size_t c = 0; c < Channels; ++c)
         values[i * Channels + c] = narrow<T>(row[4 * i + c]);
     return;
   }
-  // All planes in one pass, so that the compiler turns four pixels at a time.
+  // All planes in one pass, so that the compiler transposes four pixels at a time.
   T* __restrict planes[4];
   for (std::size_t c = 0; c < 4; ++c)
     planes[c] = reinterpret_cast<T*>(out + std::min(c, Channels - 1) * plane_bytes);
@@ -99,7 +100,7 @@ void widen_pixels(const std::byte* in, Dtype dtype, int channels, std::size_t co
 }
 
 void scale_pixels(float* row, std::size_t count, const Quad& scale, const Quad& bias) {
-  // Copies, which the row cannot be: so they are read once.
+  // Copies, which cannot alias the row: so they are read only once.
   const Quad factor = scale;
   const Quad offset = bias;
   for (std::size_t i = 0; i < count; ++i)

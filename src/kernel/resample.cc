@@ -22,14 +22,14 @@ void mix_columns(const std::int16_t* row, const Axis& axis, int channels, float*
 }
 #else
 
-/// Two 16-bit weights as they lie in memory, as one number.
+/// Two 16-bit weights, adjacent in memory, as one number.
 HWY_INLINE std::int32_t weight_pair(const std::int16_t* weights) {
   std::int32_t pair;
   __builtin_memcpy(&pair, weights, sizeof pair);
   return pair;
 }
 
-/// a * wa + b * wb of neighbouring lanes, added to `sum`; on x86 the lanes stay in order.
+/// a * wa + b * wb of neighboring lanes, added to `sum`; on x86 the lanes stay in order.
 template <class D32, class V16, class V32>
 HWY_INLINE V32 add_products(D32 d32, V16 values, V16 weights, V32 sum) {
   V32 unused = hn::Zero(d32);
@@ -57,8 +57,8 @@ void mix_rows(const std::uint8_t* const* rows, const std::int16_t* weights, std:
   }
 }
 
-/// The bytes of two neighbouring pixels in the order that add_products wants: both of channel 0,
-/// both of channel 1, ...; 0x80 gives zero.
+/// The bytes of two neighboring pixels in the order that add_products needs: both of channel 0,
+/// both of channel 1, ...; 0x80 yields zero.
 HWY_ALIGN constexpr std::uint8_t kPairs[5][16] = {
     {},
     {0, 1, 2, 3, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80},
@@ -67,7 +67,7 @@ HWY_ALIGN constexpr std::uint8_t kPairs[5][16] = {
     {0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15},
 };
 
-/// With the number of taps known the inner loop is none; `Taps` 0: any number.
+/// With a known number of taps the inner loop is unrolled; `Taps` 0: any number.
 template <std::size_t Taps>
 void mix_taps(const std::int16_t* row, const Axis& axis, int channels, float* out) {
   const std::size_t taps = Taps == 0 ? axis.taps : Taps;

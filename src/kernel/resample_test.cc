@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/mix.h"
-#include "kernel/targets.h"
+#include "kernel/targets_for_tests.h"
 
 namespace penstock {
 namespace {

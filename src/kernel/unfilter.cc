@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-/// The neighbour (left, above, above left) nearest to left + above - above_left. Written so that
-/// little is left to do once `left`, the byte just made, is known.
+/// The neighbor (left, above, above left) nearest to left + above - above_left. Written so that
+/// little remains to be done once `left`, the previous byte, is known.
 inline int paeth(int left, int above, int above_left) {
   const int threshold = above_left * 3 - above - left;
   const int low = std::min(left, above);
@@ -61,8 +61,8 @@ inline void store(std::uint8_t* to, __m128i pixel) {
   std::memcpy(to, &value, Pixel);
 }
 
-/// Walks a row pixel by pixel. `step(filtered, above)` gives the pixel; the next one is loaded
-/// before this one is stored, so that the byte that a wide store spoils is never read.
+/// Processes a row pixel by pixel. `step(filtered, above)` returns the pixel; the next one is
+/// loaded before this one is stored, so that the byte that a wide store overwrites is never read.
 template <std::size_t Pixel, typename Step>
 inline void walk(std::uint8_t* row, const std::uint8_t* above, std::size_t bytes, Step step) {
   if (bytes < Pixel) return;
@@ -88,7 +88,7 @@ void undo_average_wide(std::uint8_t* row, const std::uint8_t* above, std::size_t
   const __m128i one = _mm_set1_epi8(1);
   __m128i left = _mm_setzero_si128();
   walk<Pixel>(row, above, bytes, [&](__m128i filtered, __m128i up) {
-    // The instruction rounds up where the filter rounds down.
+    // The instruction rounds up, the filter rounds down.
     const __m128i odd = _mm_and_si128(_mm_xor_si128(left, up), one);
     const __m128i average = _mm_sub_epi8(_mm_avg_epu8(left, up), odd);
     return left = _mm_add_epi8(average, filtered);
@@ -106,22 +106,22 @@ void undo_paeth_wide(std::uint8_t* row, const std::uint8_t* above, std::size_t b
     const __m128i threshold = _mm_sub_epi16(base, left);
     const __m128i low = _mm_min_epi16(left, up);
     const __m128i high = _mm_max_epi16(left, up);
-    // Where both conditions hold, low and high are equal, and so is what is combined.
+    // If both conditions hold, low and high are equal, and so is the combination.
     const __m128i take_high =
         _mm_andnot_si128(_mm_cmpgt_epi16(threshold, low), _mm_xor_si128(high, corner));
     const __m128i take_low =
         _mm_andnot_si128(_mm_cmpgt_epi16(high, threshold), _mm_xor_si128(low, corner));
     const __m128i guess = _mm_xor_si128(corner, _mm_or_si128(take_high, take_low));
-    // Added as bytes: upper halves are zero and stay so.
+    // Added as bytes: upper halves are zero and stay zero.
     left = _mm_add_epi8(guess, _mm_unpacklo_epi8(filtered, zero));
     corner = up;
     return _mm_packus_epi16(left, left);
   });
 }
 
-/// Byte by byte Paeth's choice. With P = corner - low and Q = high - corner (0 where negative) the
-/// larger neighbour is nearest where 2 P <= Q and the smaller one where 2 Q <= P; P + Q is never
-/// more than 255, so saturation changes nothing.
+/// Paeth's choice for each byte. With P = corner - low and Q = high - corner (0 if negative) the
+/// larger neighbor is nearest if 2 P <= Q and the smaller one if 2 Q <= P; P + Q is never more than
+/// 255, so saturation changes nothing.
 inline __m128i paeth_bytes(__m128i left, __m128i up, __m128i corner) {
   const __m128i zero = _mm_setzero_si128();
   const __m128i low = _mm_min_epu8(left, up);
@@ -136,8 +136,8 @@ inline __m128i paeth_bytes(__m128i left, __m128i up, __m128i corner) {
 
 constexpr int kWave = 4;  // rows
 
-/// Four rows in one register, each a pixel behind the one above it, so that the pixels of one step
-/// do not wait for each other: a Paeth row alone is one long chain.
+/// Four rows in one register, each one pixel behind the row above, so that the pixels of one step
+/// do not depend on each other: a single Paeth row is one long dependency chain.
 template <std::size_t Pixel>
 class Wave {
  public:
@@ -167,7 +167,7 @@ class Wave {
     const auto mask = [&](int y) { return _mm_cvtsi32_si128(*(at(y, 0) - 1) == filter ? -1 : 0); };
     return together(mask(0), mask(1), mask(2), mask(3));
   }
-  /// What lies to the left or right of a row is its neighbour's, or slack.
+  /// The bytes to the left and right of a row belong to its neighbor, or are slack.
   [[nodiscard]] __m128i load(std::ptrdiff_t x) const {
     return together(load4(at(0, x)), load4(at(1, x - 1)), load4(at(2, x - 2)), load4(at(3, x - 3)));
   }
@@ -200,10 +200,10 @@ class Wave {
     const auto above = [this](std::ptrdiff_t x) {
       return load4(above_ + x * static_cast<std::ptrdiff_t>(Pixel));
     };
-    // What comes next is loaded before a wide store spoils its first byte.
+    // The next pixel is loaded before a wide store overwrites its first byte.
     __m128i filtered = load(0);
     std::ptrdiff_t x = 0;
-    __m128i begun = _mm_cvtsi32_si128(-1);  // rows whose first pixel has come
+    __m128i begun = _mm_cvtsi32_si128(-1);  // rows whose first pixel has been processed
     for (; x < kWave - 1; ++x) {
       const __m128i next = load(x + 1);
       step(above(x), filtered, guess);
@@ -287,7 +287,8 @@ void unfilter_rows(std::uint8_t* first, std::size_t stride, std::size_t count,
     std::uint8_t* const row = first + y * stride + 1;
     std::size_t taken = 1;
 #ifdef __SSE2__
-    // Average and Paeth are slow alone; with two of them among four rows the wave is faster.
+    // Average and Paeth are slow one row at a time; with two of them among four rows the wave is
+    // faster.
     const auto slow = [&](std::size_t k) { return first[(y + k) * stride] >= 3 ? 1 : 0; };
     if (pixel_bytes >= 3 && y + kWave <= count && bytes >= kWave * pixel_bytes &&
         slow(0) + slow(1) + slow(2) + slow(3) >= 2) {

@@ -69,8 +69,8 @@ int chosen_among_four_rows(int left, int up, int corner) {
   return image[10];
 }
 
-TEST(UnfilterTest, PaethIsRightForEveryTripleOfNeighbours) {
-  // Rows of two pixels: the second one has all three neighbours.
+TEST(UnfilterTest, PaethIsRightForEveryTripleOfNeighbors) {
+  // Rows of two pixels: the second one has all three neighbors.
   for (int left = 0; left < 256; ++left) {
     for (int up = 0; up < 256; ++up) {
       for (int corner = 0; corner < 256; corner += 3) {

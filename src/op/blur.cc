@@ -18,7 +18,7 @@ std::vector<float> weights_of(double sigma) {
   return weights;
 }
 
-/// Where a pixel outside of [0, size) is taken from: mirrored at the edge, which is not repeated.
+/// Where a pixel outside of [0, size) is taken from: reflected at the edge, which is not repeated.
 std::int64_t mirrored(std::int64_t at, std::int64_t size) {
   if (size == 1) return 0;
   const std::int64_t period = 2 * (size - 1);
@@ -64,7 +64,7 @@ class GaussianBlur final : public ImageStep {
     low_ = sigma.front();
     high_ = sigma.back();
     if (chance_ <= 0 || chance_ > 1)
-      arguments.refuse(fmt::format("chance must lie in (0, 1], got {}", chance_));
+      arguments.refuse(fmt::format("chance must be in (0, 1], got {}", chance_));
   }
   [[nodiscard]] bool random() const override { return low_ < high_ || chance_ < 1; }
   [[nodiscard]] ImageSpec output(const ImageSpec& in) const override {
@@ -90,9 +90,9 @@ class GaussianBlur final : public ImageStep {
 
 StepKind gaussian_blur_kind() {
   return {"gaussian_blur",
-          "Blurs; edges are mirrored.",
+          "Blurs the image; edges are reflected.",
           {{"sigma", Json::array({0.1, 2.0}), "in pixels: one number, or low and high"},
-           {"chance", 1.0, "of an image to be blurred"}},
+           {"chance", 1.0, "probability that an image is blurred"}},
           [](const StepArguments& arguments) { return std::make_unique<GaussianBlur>(arguments); }};
 }
 

@@ -21,7 +21,8 @@ To convert(From value) {
   } else if constexpr (std::is_same_v<To, bool>) {
     return value != From{};
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // Outside the range of To the language promises nothing; we do: the nearest, and 0 for NaN.
+    // Outside the range of To the conversion is undefined in C++; here it is the nearest value, and
+    // 0 for NaN.
     if (std::isnan(value)) return To{};
     if (value <= static_cast<From>(std::numeric_limits<To>::min()))
       return std::numeric_limits<To>::min();
@@ -123,7 +124,7 @@ class Cast final : public Op {
 Dtype parse_dtype(const std::string& name) {
   for (int i = 0; i <= static_cast<int>(Dtype::f64); ++i)
     if (dtype_name(static_cast<Dtype>(i)) == name) return static_cast<Dtype>(i);
-  throw ConfigError(fmt::format("cast: \"{}\" is no dtype of numbers", name));
+  throw ConfigError(fmt::format("cast: \"{}\" is not a numeric dtype", name));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "op/colour.h"
+#include "op/color.h"
 #include "op/image_step.h"
 
 namespace penstock {
@@ -17,15 +17,15 @@ class ColorJitter final : public ImageStep {
       const double most = i == kHue ? 0.5 : 1;
       if (amounts_[i] < 0 || amounts_[i] > most)
         arguments.refuse(
-            fmt::format("{} must lie in [0, {}], got {}", kNames[i], most, amounts_[i]));
+            fmt::format("{} must be in [0, {}], got {}", kNames[i], most, amounts_[i]));
     }
     if (std::ranges::all_of(amounts_, [](double amount) { return amount == 0; }))
-      arguments.refuse("all amounts are 0, so nothing happens");
+      arguments.refuse("all amounts are 0, so it would do nothing");
   }
   [[nodiscard]] bool random() const override { return true; }
   [[nodiscard]] ImageSpec output(const ImageSpec& in) const override {
     if (amounts_[kSaturation] > 0 || amounts_[kHue] > 0) {
-      expect_colour("color_jitter", in);
+      expect_color("color_jitter", in);
     } else {
       expect_range("color_jitter", in);
     }
@@ -66,10 +66,10 @@ class ColorJitter final : public ImageStep {
 StepKind color_jitter_kind() {
   return {"color_jitter",
           "Changes brightness, contrast, saturation and hue, in random order.",
-          {{"brightness", 0.0, "as delta of random_brightness"},
+          {{"brightness", 0.0, "like delta of random_brightness"},
            {"contrast", 0.0, "factors between 1 - contrast and 1 + contrast"},
            {"saturation", 0.0, "factors between 1 - saturation and 1 + saturation"},
-           {"hue", 0.0, "as delta of random_hue"}},
+           {"hue", 0.0, "like delta of random_hue"}},
           [](const StepArguments& arguments) { return std::make_unique<ColorJitter>(arguments); }};
 }
 

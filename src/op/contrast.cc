@@ -1,5 +1,5 @@
 // tested in src/op/image_ops_test.cc
-#include "op/colour.h"
+#include "op/color.h"
 #include "op/random_factor.h"
 
 namespace penstock {
@@ -20,7 +20,7 @@ class RandomContrast final : public RandomFactor {
 }  // namespace
 
 StepKind random_contrast_kind() {
-  return {"random_contrast", "Moves values away from the image's mean gray, or towards it.",
+  return {"random_contrast", "Moves values away from the image's mean gray, or toward it.",
           RandomFactor::parameters(), [](const StepArguments& arguments) {
             return std::make_unique<RandomContrast>(arguments);
           }};

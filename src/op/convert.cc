@@ -1,11 +1,11 @@
-// How an image leaves the chain: as floats or bytes, channels last or first.
+// The output of a chain: floats or bytes, channels last or first.
 // tested in src/op/image_ops_test.cc
 #include "op/image_step.h"
 
 namespace penstock {
 namespace {
 
-/// White becomes `white`.
+/// Scales values so that white becomes `white`.
 void rescale(Picture& picture, float white) {
   if (picture.white() == white) return;
   const float factor = white / picture.white();
@@ -71,19 +71,19 @@ class ChannelsFirst final : public ImageStep {
 
 StepKind to_float_kind() {
   return {"to_float",
-          "Floats in which white is 1. After normalize only the dtype changes.",
+          "Converts to floats with white as 1. After normalize only the dtype changes.",
           {{"dtype", "f32", "f32, f16 or bf16"}},
           [](const StepArguments& arguments) { return std::make_unique<ToFloat>(arguments); }};
 }
 StepKind to_bytes_kind() {
   return {"to_bytes",
-          "u8 in which white is 255; rounded to the nearest.",
+          "Converts to u8 with white as 255, rounded to nearest.",
           {},
           [](const StepArguments&) { return std::make_unique<ToBytes>(); }};
 }
 StepKind channels_first_kind() {
   return {"channels_first",
-          "Planes (CHW) instead of interleaved channels (HWC); the last step.",
+          "Converts interleaved channels (HWC) to planes (CHW); must be the last step.",
           {},
           [](const StepArguments&) { return std::make_unique<ChannelsFirst>(); }};
 }

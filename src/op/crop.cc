@@ -6,19 +6,19 @@ namespace {
 
 Failure too_small(const char* word, std::int64_t height, std::int64_t width,
                   const Picture& picture) {
-  return {fmt::format("{}: a part of {} x {} does not fit into an image of {} x {} "
+  return {fmt::format("{}: a crop of {} x {} does not fit into an image of {} x {} "
                       "(height x width)",
                       word, height, width, picture.height(), picture.width()),
           {},
           "resize or pad first, or use a smaller part"};
 }
 
-/// Where sizes are known before running, a part that does not fit is refused then.
+/// If sizes are known before running, a crop that does not fit throws here.
 void expect_fits(const char* word, const ImageSpec& in, std::int64_t height, std::int64_t width) {
   expect_channels_last(word, in);
   if ((in.height != kUnknown && height > in.height) || (in.width != kUnknown && width > in.width))
     refuse_step(word,
-                fmt::format("a part that ends at {} x {} does not fit into images of {} x {} "
+                fmt::format("a crop that ends at {} x {} does not fit into images of {} x {} "
                             "(height x width)",
                             height, width, in.height, in.width),
                 "resize or pad first, or use a smaller part");
@@ -104,8 +104,8 @@ class RandomCrop final : public ImageStep {
 
 template <typename Step>
 StepKind kind_of(const char* word, const char* about, std::vector<StepParameter> more = {}) {
-  std::vector<StepParameter> parameters{{"height", nullptr, "rows of the part"},
-                                        {"width", nullptr, "columns of the part"}};
+  std::vector<StepParameter> parameters{{"height", nullptr, "rows of the crop"},
+                                        {"width", nullptr, "columns of the crop"}};
   parameters.insert(parameters.begin(), more.begin(), more.end());
   return {word, about, std::move(parameters),
           [](const StepArguments& arguments) { return std::make_unique<Step>(arguments); }};
@@ -114,14 +114,14 @@ StepKind kind_of(const char* word, const char* about, std::vector<StepParameter>
 }  // namespace
 
 StepKind crop_kind() {
-  return kind_of<Crop>("crop", "The part that begins at row y and column x.",
+  return kind_of<Crop>("crop", "Crops from row y and column x on.",
                        {{"y", nullptr, "first row"}, {"x", nullptr, "first column"}});
 }
 StepKind center_crop_kind() {
-  return kind_of<CenterCrop>("center_crop", "The part in the middle.");
+  return kind_of<CenterCrop>("center_crop", "Crops the center.");
 }
 StepKind random_crop_kind() {
-  return kind_of<RandomCrop>("random_crop", "A part of this size, anywhere.");
+  return kind_of<RandomCrop>("random_crop", "Crops at a random position.");
 }
 
 }  // namespace penstock

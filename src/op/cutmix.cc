@@ -14,7 +14,7 @@ class Cutmix final : public MixingOp {
 
  protected:
   double mix(const Pair& pair, double share, Rng& rng) const override {
-    // Channels are few: where they come first, each plane is an image of one channel.
+    // There are few channels: if they come first, each plane is an image of one channel.
     const bool planes = pair.shape[0] <= 4 && pair.shape[2] > 4;
     const std::int64_t height = planes ? pair.shape[1] : pair.shape[0];
     const std::int64_t width = planes ? pair.shape[2] : pair.shape[1];
@@ -22,10 +22,10 @@ class Cutmix final : public MixingOp {
     const double side = std::sqrt(1 - share);
     const auto around = [&rng, side](std::int64_t size) {
       const double half = side * static_cast<double>(size) / 2;
-      const double centre = rng.uniform(0, static_cast<double>(size));
-      const auto first = static_cast<std::int64_t>(std::max(0.0, std::round(centre - half)));
+      const double center = rng.uniform(0, static_cast<double>(size));
+      const auto first = static_cast<std::int64_t>(std::max(0.0, std::round(center - half)));
       const auto end =
-          static_cast<std::int64_t>(std::min(static_cast<double>(size), std::round(centre + half)));
+          static_cast<std::int64_t>(std::min(static_cast<double>(size), std::round(center + half)));
       return std::pair(first, std::max(first, end));
     };
     const auto [top, bottom] = around(height);

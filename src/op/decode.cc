@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kSecondsMax = 1e6;
 
-/// Only says what decode gives; the chain makes the picture with it.
+/// Only describes the result of decode; the chain creates the picture.
 class Decode final : public ImageStep {
  public:
   explicit Decode(const StepArguments& arguments) : fast_scale_(arguments.flag("fast_scale")) {
@@ -37,7 +37,7 @@ class Decode final : public ImageStep {
   [[nodiscard]] ImageSpec output(const ImageSpec& in) const override {
     if (!in.encoded)
       refuse_step("decode", "the image is decoded already",
-                  "begin the chain with of(field) instead");
+                  "start the chain with of(field) instead");
     ImageSpec out;
     out.channels = request_.channels;
     if (request_.keep_16_bit) {
@@ -49,7 +49,7 @@ class Decode final : public ImageStep {
   Result<void> apply(Picture& picture, Rng&) const override {
     if (fast_scale_) picture.allow_fast_scale();
     if (request_.keep_16_bit && picture.white() < 65535) {
-      // A file of 8 bits among those of 16: white is white.
+      // An 8-bit file among 16-bit files: white is white.
       const float factor = 65535.0F / picture.white();
       picture.point({PointOp::Kind::scale, {factor, factor, factor, factor}, {}});
       picture.set_white(65535);
@@ -66,14 +66,14 @@ class Decode final : public ImageStep {
 
 StepKind decode_kind() {
   return {"decode",
-          "An encoded file to pixels; the format is told by content.",
+          "Decodes an encoded file; the format is detected from the content.",
           {{"channels", 3, "1 gray, 3 RGB, 4 RGB and alpha, 0 as stored"},
            {"keep_16_bit", false, "16-bit values stay u16; otherwise all become u8"},
            {"fast_scale", false, "a JPEG may be decoded at 1/2, 1/4 or 1/8 before a resize"},
-           {"pixels_max", 1 << 27, "images with more pixels are refused"},
-           {"side_max", 65'535, "and those that are higher or wider"},
-           {"bytes_max", 1 << 30, "and files with more bytes"},
-           {"time_max", 10.0, "seconds of one decode, and again of the ops behind it"}},
+           {"pixels_max", 1 << 27, "images with more pixels fail"},
+           {"side_max", 65'535, "images that are higher or wider fail"},
+           {"bytes_max", 1 << 30, "files with more bytes fail"},
+           {"time_max", 10.0, "seconds for decoding, and again for the ops after it"}},
           [](const StepArguments& arguments) { return std::make_unique<Decode>(arguments); }};
 }
 

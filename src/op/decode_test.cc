@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "codec/made_images.h"
+#include "codec/images_for_tests.h"
 #include "penstock/image.h"
 
 namespace penstock {

@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-/// Paints over a random part (Zhong et al., 2017).
+/// Paints over a random rectangle (Zhong et al., 2017).
 class RandomErasing final : public ImageStep {
  public:
   explicit RandomErasing(const StepArguments& arguments)
@@ -14,7 +14,7 @@ class RandomErasing final : public ImageStep {
         part_(part_rules(arguments)),
         value_(arguments.number("value")) {
     if (chance_ <= 0 || chance_ > 1)
-      arguments.refuse(fmt::format("chance must lie in (0, 1], got {}", chance_));
+      arguments.refuse(fmt::format("chance must be in (0, 1], got {}", chance_));
     part_.upright = true;
     part_.spare = 1;
   }
@@ -29,7 +29,7 @@ class RandomErasing final : public ImageStep {
     if (!made) return std::move(made.failure());
     const auto part = draw_part(made->width, made->height, part_, rng);
     if (!part) return {};
-    // After normalize there is no white; the value is taken as it is.
+    // After normalize there is no white; the value is used unchanged.
     const float fill = static_cast<float>(value_) * (picture.normalized() ? 1 : picture.white());
     for (std::int64_t row = part->y; row < part->y + part->height; ++row)
       std::fill_n(made->row(row) + 4 * part->x, 4 * part->width, fill);
@@ -48,10 +48,11 @@ StepKind random_erasing_kind() {
   return {
       "random_erasing",
       "Paints over a random rectangle.",
-      {{"chance", 0.5, "of an image to lose a part"},
-       {"scale", Json::array({0.02, 0.33}), "area of the part, as a fraction: low and high"},
-       {"ratio", Json::array({0.3, 3.3}), "height over width of the part: low and high"},
-       {"value", 0.0, "what it holds then: 0 is black, 1 is white"}},
+      {{"chance", 0.5, "probability that an image is changed"},
+       {"scale", Json::array({0.02, 0.33}),
+        "area of the rectangle, as a fraction of the image: low and high"},
+       {"ratio", Json::array({0.3, 3.3}), "height over width of the rectangle: low and high"},
+       {"value", 0.0, "value of the rectangle: 0 is black, 1 is white"}},
       [](const StepArguments& arguments) { return std::make_unique<RandomErasing>(arguments); }};
 }
 

@@ -10,9 +10,10 @@ class RandomFlip final : public ImageStep {
       : horizontal_(arguments.flag("horizontal")),
         vertical_(arguments.flag("vertical")),
         chance_(arguments.number("chance")) {
-    if (!horizontal_ && !vertical_) arguments.refuse("neither axis is flipped, so nothing happens");
+    if (!horizontal_ && !vertical_)
+      arguments.refuse("neither axis is flipped, so it would do nothing");
     if (chance_ <= 0 || chance_ > 1)
-      arguments.refuse(fmt::format("chance must lie in (0, 1], got {}", chance_));
+      arguments.refuse(fmt::format("chance must be in (0, 1], got {}", chance_));
   }
   [[nodiscard]] bool random() const override { return true; }
   [[nodiscard]] ImageSpec output(const ImageSpec& in) const override {
@@ -36,10 +37,10 @@ class RandomFlip final : public ImageStep {
 
 StepKind random_flip_kind() {
   return {"random_flip",
-          "Mirrors the image now and then.",
-          {{"horizontal", true, "left and right change places"},
-           {"vertical", false, "top and bottom change places"},
-           {"chance", 0.5, "of each axis"}},
+          "Mirrors the image at random.",
+          {{"horizontal", true, "swap left and right"},
+           {"vertical", false, "swap top and bottom"},
+           {"chance", 0.5, "probability for each axis"}},
           [](const StepArguments& arguments) { return std::make_unique<RandomFlip>(arguments); }};
 }
 

@@ -1,20 +1,20 @@
 // tested in src/op/image_ops_test.cc
-#include "op/colour.h"
+#include "op/color.h"
 #include "op/image_step.h"
 
 namespace penstock {
 namespace {
 
-/// The channels stay as many as they are, and are equal.
+/// The number of channels stays the same; they become equal.
 class Grayscale final : public ImageStep {
  public:
   explicit Grayscale(const StepArguments& arguments) : chance_(arguments.number("chance")) {
     if (chance_ <= 0 || chance_ > 1)
-      arguments.refuse(fmt::format("chance must lie in (0, 1], got {}", chance_));
+      arguments.refuse(fmt::format("chance must be in (0, 1], got {}", chance_));
   }
   [[nodiscard]] bool random() const override { return chance_ < 1; }
   [[nodiscard]] ImageSpec output(const ImageSpec& in) const override {
-    expect_colour("grayscale", in);
+    expect_color("grayscale", in);
     return in;
   }
   Result<void> apply(Picture& picture, Rng& rng) const override {
@@ -30,8 +30,8 @@ class Grayscale final : public ImageStep {
 
 StepKind grayscale_kind() {
   return {"grayscale",
-          "Takes the colour out; the image keeps its channels. decode({.channels = 1}) has one.",
-          {{"chance", 1.0, "of an image to lose its colour"}},
+          "Removes the color and keeps the channels. For one channel use decode({.channels = 1}).",
+          {{"chance", 1.0, "probability that an image loses its color"}},
           [](const StepArguments& arguments) { return std::make_unique<Grayscale>(arguments); }};
 }
 

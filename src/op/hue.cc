@@ -1,5 +1,5 @@
 // tested in src/op/image_ops_test.cc
-#include "op/colour.h"
+#include "op/color.h"
 #include "op/image_step.h"
 
 namespace penstock {
@@ -9,12 +9,12 @@ class RandomHue final : public ImageStep {
  public:
   explicit RandomHue(const StepArguments& arguments) : delta_(arguments.number("delta")) {
     if (delta_ <= 0 || delta_ > 0.5)
-      arguments.refuse(fmt::format("delta must lie in (0, 0.5], got {}", delta_),
-                       "it is a fraction of the colour circle");
+      arguments.refuse(fmt::format("delta must be in (0, 0.5], got {}", delta_),
+                       "it is a fraction of the color circle");
   }
   [[nodiscard]] bool random() const override { return true; }
   [[nodiscard]] ImageSpec output(const ImageSpec& in) const override {
-    expect_colour("random_hue", in);
+    expect_color("random_hue", in);
     return in;
   }
   Result<void> apply(Picture& picture, Rng& rng) const override {
@@ -30,8 +30,9 @@ class RandomHue final : public ImageStep {
 
 StepKind random_hue_kind() {
   return {"random_hue",
-          "Turns all colours around the colour circle.",
-          {{"delta", nullptr, "at most so much of the circle, in either direction"}},
+          "Rotates all hues by a random angle.",
+          {{"delta", nullptr,
+            "largest rotation in either direction, as a fraction of the color circle"}},
           [](const StepArguments& arguments) { return std::make_unique<RandomHue>(arguments); }};
 }
 

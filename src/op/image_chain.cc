@@ -1,5 +1,5 @@
 // tested in src/op/image_ops_test.cc
-// A chain of image steps as one op: every row goes from its bytes to its place in one pass.
+// A chain of image steps as one op: every row goes from its bytes into the batch in one pass.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -16,21 +16,21 @@
 namespace penstock {
 namespace {
 
-struct Step {
+struct ChainStep {
   std::string word;
   Json arguments;
   std::shared_ptr<const ImageStep> step;
 };
 
-Step make_step(const std::string& word, const Json& given) {
+ChainStep make_step(const std::string& word, const Json& given) {
   const StepKind& kind = image_step_kind(word);
   Json arguments = complete_arguments(kind, given);
   auto step = kind.make(StepArguments(word, arguments));
   return {word, std::move(arguments), std::move(step)};
 }
 
-/// Only what differs from the fallbacks, for people.
-std::string describe_step(const Step& step) {
+/// Only the arguments that differ from their defaults, for people.
+std::string describe_step(const ChainStep& step) {
   std::string text;
   for (const StepParameter& parameter : image_step_kind(step.word).parameters) {
     const Json& value = step.arguments.at(parameter.name);
@@ -70,9 +70,9 @@ ImageSpec image_of(const FieldSpec& field) {
 
 class ImageChain final : public Op {
  public:
-  ImageChain(std::vector<Step> steps, std::string field, std::uint64_t seed)
+  ImageChain(std::vector<ChainStep> steps, std::string field, std::uint64_t seed)
       : steps_(std::move(steps)), field_(std::move(field)), seed_(seed) {
-    for (const Step& step : steps_) {
+    for (const ChainStep& step : steps_) {
       random_ = random_ || step.step->random();
       if (const DecodeRequest* const request = step.step->request()) request_ = *request;
     }
@@ -80,12 +80,12 @@ class ImageChain final : public Op {
   [[nodiscard]] std::string word() const override { return "image"; }
   [[nodiscard]] std::string describe() const override {
     std::string text = "image";
-    for (const Step& step : steps_) text += fmt::format(" {}", describe_step(step));
+    for (const ChainStep& step : steps_) text += fmt::format(" {}", describe_step(step));
     return random_ ? fmt::format("{}, seed={}", text, seed_) : text;
   }
   [[nodiscard]] Json arguments() const override {
     Json steps = Json::array();
-    for (const Step& step : steps_) steps.push_back({step.word, step.arguments});
+    for (const ChainStep& step : steps_) steps.push_back({step.word, step.arguments});
     return {{"steps", steps}, {"field", field_}, {"seed", seed_}};
   }
   [[nodiscard]] bool random() const override { return random_; }
@@ -140,9 +140,9 @@ class ImageChain final : public Op {
   [[nodiscard]] ImageSpec image_after(const FieldSpec& field) const {
     ImageSpec image = image_of(field);
     if (image.encoded && !request_)
-      throw ConfigError(fmt::format("image: field \"{}\" holds encoded bytes", field.path), {},
-                        "begin the chain with decode");
-    for (const Step& step : steps_) image = step.step->output(image);
+      throw ConfigError(fmt::format("image: field \"{}\" contains encoded bytes", field.path), {},
+                        "start the chain with decode");
+    for (const ChainStep& step : steps_) image = step.step->output(image);
     return image;
   }
 
@@ -156,16 +156,14 @@ class ImageChain final : public Op {
       if (!info) return std::move(info.failure());
       const bool wide_array = info->format == ImageFormat::npy && info->dtype == Dtype::u16;
       if (wide_array && !request_->keep_16_bit)
-        return Failure{
-            "decode: the array holds u16", {}, "set keep_16_bit in decode, for all images"};
+        return Failure{"decode: the array is u16", {}, "set keep_16_bit in decode, for all images"};
       if (info->dtype != Dtype::u8 && info->dtype != Dtype::u16)
-        return Failure{
-            fmt::format("decode: the array holds {}, not bytes", dtype_name(info->dtype)),
-            {},
-            "decode() is for images of u8 or u16"};
+        return Failure{fmt::format("decode: the array is {}, not bytes", dtype_name(info->dtype)),
+                       {},
+                       "decode() is for images of u8 or u16"};
       return Picture(bytes, *info, *request_, scratch);
     }
-    // Rows of a block have no room behind them, which the resize may read.
+    // Rows of a block have no slack after them, which the resize may read.
     const bool dense = column.dense();
     const Shape& shape = dense ? field.shape : column.tensors[row].shape();
     Pixels pixels;
@@ -194,8 +192,8 @@ class ImageChain final : public Op {
     if (!picture) return picture;
     std::uint64_t drawn = 0;
     if (random_) drawn = (*context.rng)(row)();
-    std::uint64_t ordinal = 0;  // each random step has numbers of its own
-    for (const Step& each : steps_) {
+    std::uint64_t ordinal = 0;  // each random step has its own numbers
+    for (const ChainStep& each : steps_) {
       Rng rng(drawn, ordinal);
       if (each.step->random()) ++ordinal;
       if (auto in_time = picture->check_time(); !in_time) return std::move(in_time.failure());
@@ -212,9 +210,9 @@ class ImageChain final : public Op {
         static_cast<std::size_t>(picture.channels()) * dtype_size(wanted.dtype);
     if (to.dense()) {
       if (size != to.row_bytes)
-        return Failure{fmt::format("image: {} x {} with {} channel(s) came out, {} was planned",
-                                   picture.height(), picture.width(), picture.channels(),
-                                   out.spec->fields[index].text())};
+        return Failure{fmt::format(
+            "image: the result is {} x {} with {} channel(s), the plan was {}", picture.height(),
+            picture.width(), picture.channels(), out.spec->fields[index].text())};
       return picture.store(to.data + row * to.row_bytes, wanted.dtype, wanted.planes);
     }
     const std::shared_ptr<std::byte[]> memory(new std::byte[size]);
@@ -225,7 +223,7 @@ class ImageChain final : public Op {
     return {};
   }
 
-  std::vector<Step> steps_;
+  std::vector<ChainStep> steps_;
   std::string field_;
   std::uint64_t seed_;
   bool random_ = false;
@@ -235,7 +233,7 @@ class ImageChain final : public Op {
 }  // namespace
 
 std::shared_ptr<const Op> make_image_chain(const Json& arguments) {
-  std::vector<Step> steps;
+  std::vector<ChainStep> steps;
   const Json list = arguments.value("steps", Json());
   if (!list.is_array()) throw ConfigError("image: its steps must be a list");
   for (const Json& step : list) {
@@ -274,7 +272,7 @@ Chain decode(const DecodeOptions& options) {
 Chain Chain::step(const std::string& word, const std::string& arguments) const {
   const auto given = parse_json(arguments);
   if (!given) throw ConfigError(fmt::format("{}: its arguments are not JSON", word));
-  Step made = make_step(word, *given);
+  ChainStep made = make_step(word, *given);
   auto next = std::make_shared<Impl>(*impl_);
   next->arguments["steps"].push_back({word, std::move(made.arguments)});
   return Chain(std::move(next));

@@ -95,16 +95,16 @@ Plain reference_resize(const Plain& in, std::int64_t height, std::int64_t width,
                        const std::string& filter, bool antialias) {
   const auto weights = [&](std::int64_t size, std::int64_t result, std::int64_t pixel) {
     const double scale = static_cast<double>(size) / static_cast<double>(result);
-    const double centre = (static_cast<double>(pixel) + 0.5) * scale;
+    const double center = (static_cast<double>(pixel) + 0.5) * scale;
     std::vector<double> all(static_cast<std::size_t>(size), 0);
     if (filter == "nearest") {
-      all[static_cast<std::size_t>(std::min(size - 1, static_cast<std::int64_t>(centre)))] = 1;
+      all[static_cast<std::size_t>(std::min(size - 1, static_cast<std::int64_t>(center)))] = 1;
       return all;
     }
     const double stretch = antialias || filter == "area" ? std::max(1.0, scale) : 1.0;
     double sum = 0;
     for (std::int64_t i = 0; i < size; ++i) {
-      const double x = (static_cast<double>(i) + 0.5 - centre) / stretch;
+      const double x = (static_cast<double>(i) + 0.5 - center) / stretch;
       double weight = 0;
       if (filter == "bilinear") weight = std::max(0.0, 1 - std::abs(x));
       if (filter == "bicubic") weight = cubic(x);
@@ -279,7 +279,7 @@ TEST(ImageOpsTest, ContrastMovesValuesAwayFromTheMeanGray) {
   });
 }
 
-TEST(ImageOpsTest, SaturationMovesColoursAwayFromGray) {
+TEST(ImageOpsTest, SaturationMovesColorsAwayFromGray) {
   const Plain in = random_image(6, 7, 3);
   Plain wanted = in;
   for (std::int64_t y = 0; y < in.height; ++y)
@@ -411,13 +411,13 @@ TEST(ImageOpsTest, WrongParametersAreRefusedWhenTheChainIsMade) {
   expect_refused([] { (void)image::of().random_brightness(51); }, "0.2 is 51 of 255");
   expect_refused([] { (void)image::of().random_brightness(0); }, "delta");
   expect_refused([] { (void)image::of().random_contrast(1, 1); }, "changes nothing");
-  expect_refused([] { (void)image::of().random_hue(0.7); }, "colour circle");
+  expect_refused([] { (void)image::of().random_hue(0.7); }, "color circle");
   expect_refused([] { (void)image::of().normalize({123.7}, {58.4}); }, "divide by 255");
   expect_refused([] { (void)image::of().normalize({0.5}, {0}); }, "std must be positive");
-  expect_refused([] { (void)image::of().random_flip({.horizontal = false}); }, "nothing happens");
-  expect_refused([] { (void)image::of().pad({}); }, "nothing happens");
-  expect_refused([] { (void)image::of().rotate90(4); }, "nothing happens");
-  expect_refused([] { (void)image::of().color_jitter({}); }, "nothing happens");
+  expect_refused([] { (void)image::of().random_flip({.horizontal = false}); }, "would do nothing");
+  expect_refused([] { (void)image::of().pad({}); }, "would do nothing");
+  expect_refused([] { (void)image::of().rotate90(4); }, "would do nothing");
+  expect_refused([] { (void)image::of().color_jitter({}); }, "would do nothing");
   expect_refused([] { (void)image::decode({.channels = 2}); }, "channels must be");
   expect_refused([] { (void)image::decode({.pixels_max = 0}); }, "pixels_max must be positive");
   expect_refused([] { (void)image::decode({.side_max = 0}); }, "side_max must be positive");
@@ -433,16 +433,16 @@ TEST(ImageOpsTest, OpsThatDoNotFitAreRefusedWhenTheGraphIsBuilt) {
   const Dataset bytes = Dataset::from_tensors(Sample(Tensor::bytes("x")));
   const Dataset pixels = Dataset::from_tensors(Sample(bytes_of(random_image(8, 8, 3))));
   const Dataset gray = Dataset::from_tensors(Sample(bytes_of(random_image(8, 8, 1))));
-  expect_refused([&] { (void)bytes.map(image::of().resize(4, 4)); }, "begin the chain with decode");
+  expect_refused([&] { (void)bytes.map(image::of().resize(4, 4)); }, "start the chain with decode");
   expect_refused([&] { (void)pixels.map(image::decode()); }, "decoded already");
   expect_refused([&] { (void)pixels.map(image::of().normalize().random_brightness(0.1)); },
                  "before normalize");
   expect_refused([&] { (void)pixels.map(image::of().channels_first().resize(4, 4)); },
                  "before channels_first");
   expect_refused([&] { (void)pixels.map(image::of().crop(0, 0, 9, 3)); }, "does not fit");
-  expect_refused([&] { (void)gray.map(image::of().random_hue(0.1)); }, "have no colour");
+  expect_refused([&] { (void)gray.map(image::of().random_hue(0.1)); }, "have no color");
   expect_refused([&] { (void)pixels.map(image::of().random_brightness(0.001)); },
-                 "changes no value");
+                 "changes no 8-bit value");
   expect_refused([&] { (void)bytes.map(image::decode()).batch(2); }, "may differ in shape");
   expect_refused([&] { (void)Dataset::range(3).map(image::of()); }, "image");
 }

@@ -119,21 +119,21 @@ Json complete_arguments(const StepKind& kind, const Json& given) {
 void expect_range(const std::string& word, const ImageSpec& in) {
   expect_channels_last(word, in);
   if (in.white == 0)
-    refuse_step(word, "after normalize values have no range, so it has no meaning",
+    refuse_step(word, "after normalize values have no range, which it needs",
                 fmt::format("put {} before normalize", word));
 }
 
 void expect_channels_last(const std::string& word, const ImageSpec& in) {
-  if (in.encoded) refuse_step(word, "the image is not decoded yet", "begin with image::decode()");
+  if (in.encoded) refuse_step(word, "the image is not decoded yet", "start with image::decode()");
   if (in.planes)
-    refuse_step(word, "the channels come first already",
+    refuse_step(word, "the channels are first already",
                 fmt::format("put {} before channels_first", word));
 }
 
-void expect_colour(const std::string& word, const ImageSpec& in) {
+void expect_color(const std::string& word, const ImageSpec& in) {
   expect_range(word, in);
   if (in.channels != 0 && in.channels < 3)
-    refuse_step(word, fmt::format("images of {} channel(s) have no colour", in.channels),
+    refuse_step(word, fmt::format("images of {} channel(s) have no color", in.channels),
                 "decode({.channels = 3})");
 }
 

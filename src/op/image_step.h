@@ -1,6 +1,6 @@
 #pragma once
-// The ops of an image chain. Each has a file of its own that says its word, its parameters, what
-// it makes of images as far as that is known before running, and what it asks of one picture.
+// The ops of an image chain. Each has its own file with its name, its parameters, the spec of its
+// result as far as that is known before running, and its effect on one picture.
 
 #include <fmt/format.h>
 
@@ -16,13 +16,13 @@
 
 namespace penstock {
 
-/// What is known of images before they are there.
+/// What is known about images before they are read.
 struct ImageSpec {
   std::int64_t height = kUnknown;
   std::int64_t width = kUnknown;
   int channels = 3;  // 0: as stored
   Dtype dtype = Dtype::u8;
-  double white = 255;    // the value of white; 0 once values have no range any more
+  double white = 255;    // the value of white; 0 once values have no range
   bool planes = false;   // channels first
   bool encoded = false;  // not decoded yet
 };
@@ -31,22 +31,22 @@ class ImageStep {
  public:
   virtual ~ImageStep() = default;
   [[nodiscard]] virtual bool random() const { return false; }
-  /// Throws ConfigError where the step cannot work on, or would do nothing to, such images.
+  /// Throws ConfigError if the step cannot work on such images, or would do nothing.
   [[nodiscard]] virtual ImageSpec output(const ImageSpec& in) const = 0;
-  /// Of the step that decodes: what to ask the codec for.
+  /// For the step that decodes: the request to the codec.
   [[nodiscard]] virtual const DecodeRequest* request() const { return nullptr; }
-  /// Any thread, any number of times.
+  /// Thread-safe; called any number of times.
   virtual Result<void> apply(Picture& picture, Rng& rng) const = 0;
 };
 
-/// One parameter of a step. Without a fallback (null) it must be given.
+/// One parameter of a step. Without a default (null) it must be given.
 struct StepParameter {
   std::string name;
   Json fallback;
   std::string about;
 };
 
-/// The arguments of a step, complete and of the right types.
+/// The arguments of a step, complete and with the right types.
 class StepArguments {
  public:
   StepArguments(std::string word, Json values)
@@ -62,7 +62,7 @@ class StepArguments {
   /// A number above 0.
   [[nodiscard]] std::int64_t size(const char* name) const;
 
-  /// A ConfigError about this step.
+  /// Throws a ConfigError about this step.
   [[noreturn]] void refuse(const std::string& message, const std::string& remedy = {}) const;
 
  private:
@@ -78,20 +78,20 @@ struct StepKind {
   std::function<std::unique_ptr<const ImageStep>(const StepArguments&)> make;
 };
 
-/// Every step there is, by word.
+/// All steps, by name.
 const std::vector<StepKind>& image_steps();
-/// Throws ConfigError naming the steps there are.
+/// Throws ConfigError that lists the existing steps.
 const StepKind& image_step_kind(const std::string& word);
-/// `given` with the fallbacks filled in; throws ConfigError for what is missing or unknown.
+/// `given` with the defaults filled in; throws ConfigError for missing or unknown arguments.
 Json complete_arguments(const StepKind& kind, const Json& given);
 
 /// ConfigErrors that several steps share.
 [[noreturn]] void refuse_step(const std::string& word, const std::string& message,
                               const std::string& remedy = {});
-/// Colour needs a range of values to mean something.
+/// Color ops need values with a range.
 void expect_range(const std::string& word, const ImageSpec& in);
 void expect_channels_last(const std::string& word, const ImageSpec& in);
-void expect_colour(const std::string& word, const ImageSpec& in);
+void expect_color(const std::string& word, const ImageSpec& in);
 
 StepKind decode_kind();
 StepKind resize_kind();

@@ -49,7 +49,7 @@ MixingOp::MixingOp(std::string word, const Json& arguments)
   if (!(alpha_ > 0) || alpha_ > 1e6)
     throw ConfigError(fmt::format("{}: alpha must be positive, got {}", word_, alpha_));
   if (!(chance_ > 0) || chance_ > 1)
-    throw ConfigError(fmt::format("{}: chance must lie in (0, 1], got {}", word_, chance_));
+    throw ConfigError(fmt::format("{}: chance must be in (0, 1], got {}", word_, chance_));
 }
 
 std::string MixingOp::describe() const {

@@ -1,5 +1,5 @@
 #pragma once
-// What mixup and cutmix share: who is mixed with whom, and how much.
+// Shared by mixup and cutmix: which rows are mixed, and how much.
 
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ class MixingOp : public Op {
     float* out;
     const Shape& shape;
   };
-  /// Mixes one image of which `share` is its own; returns the share that it kept.
+  /// Mixes one image with ratio `share`; returns the ratio that it kept.
   virtual double mix(const Pair& pair, double share, Rng& rng) const = 0;
 
  private:

@@ -60,7 +60,7 @@ TEST(MixingTest, OneHotMarksTheClassAndRefusesOthers) {
     (void)Dataset::range(5).map(image::one_hot(3, "")).sample(4);
     FAIL();
   } catch (const SampleError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("label 4 is none of 3 classes"));
+    EXPECT_THAT(error.what(), HasSubstr("label 4 is not one of 3 classes"));
   }
 }
 

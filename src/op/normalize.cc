@@ -4,7 +4,7 @@
 namespace penstock {
 namespace {
 
-/// (value - mean) / std by channel, with mean and std as fractions of white; gives f32.
+/// (value - mean) / std per channel, with mean and std as fractions of white; returns f32.
 class Normalize final : public ImageStep {
  public:
   explicit Normalize(const StepArguments& arguments)
@@ -16,7 +16,7 @@ class Normalize final : public ImageStep {
       if (value <= 0) arguments.refuse(fmt::format("std must be positive, got {}", value));
     for (const double value : mean_)
       if (value < -1 || value > 2)
-        arguments.refuse(fmt::format("mean {} lies far outside of [0, 1]", value),
+        arguments.refuse(fmt::format("mean {} is far outside of [0, 1]", value),
                          "mean and std are fractions of white: divide by 255");
   }
   [[nodiscard]] ImageSpec output(const ImageSpec& in) const override {
@@ -24,7 +24,7 @@ class Normalize final : public ImageStep {
     if (mean_.size() > 1 && in.channels != 0 && static_cast<int>(mean_.size()) != in.channels)
       refuse_step(
           "normalize",
-          fmt::format("there are {} means for images of {} channel(s)", mean_.size(), in.channels),
+          fmt::format("got {} means for images of {} channel(s)", mean_.size(), in.channels),
           "give one for all channels, or one for each");
     ImageSpec out = in;
     if (in.dtype == Dtype::u8 || in.dtype == Dtype::u16) out.dtype = Dtype::f32;
@@ -52,7 +52,7 @@ class Normalize final : public ImageStep {
 
 StepKind normalize_kind() {
   return {"normalize",
-          "Subtracts the mean and divides by std, by channel; white is 1 there. Gives f32.",
+          "Subtracts the mean and divides by std, per channel, with white as 1. Returns f32.",
           {{"mean", Json::array({0.485, 0.456, 0.406}), "of each channel, as fractions of white"},
            {"std", Json::array({0.229, 0.224, 0.225}), "of each channel, as fractions of white"}},
           [](const StepArguments& arguments) { return std::make_unique<Normalize>(arguments); }};

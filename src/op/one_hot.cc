@@ -33,7 +33,7 @@ class OneHot final : public Op {
     const bool number = field.dtype >= Dtype::u8 && field.dtype <= Dtype::i64;
     if (!number || !field.shape.empty())
       throw ConfigError(fmt::format("one_hot: field \"{}\" is {}", field_, field.text()), {},
-                        "it takes one whole number a sample: the number of its class");
+                        "it needs one whole number per sample: the number of its class");
     field.dtype = Dtype::f32;
     field.shape = {classes_};
     return spec;
@@ -46,7 +46,7 @@ class OneHot final : public Op {
     for (std::size_t row = 0; row < in.rows; ++row, values += classes_) {
       const std::int64_t label = label_at(in, index, row);
       if (label < 0 || label >= classes_)
-        return Failure{fmt::format("one_hot: label {} is none of {} classes", label, classes_),
+        return Failure{fmt::format("one_hot: label {} is not one of {} classes", label, classes_),
                        {},
                        "classes are numbered from 0",
                        nullptr,

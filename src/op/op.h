@@ -14,10 +14,10 @@
 
 namespace penstock {
 
-/// What an op may know about the rows at hand besides their values.
+/// What an op may know about the current rows besides their values.
 struct OpContext {
   const RowRng* rng = nullptr;  // set for random ops
-  Scratch* scratch = nullptr;   // for what lives while the op runs; null: its own
+  Scratch* scratch = nullptr;   // for temporary data; null: its own
 };
 
 class Op {
@@ -27,52 +27,53 @@ class Op {
   [[nodiscard]] virtual std::string word() const = 0;
   /// One short line for plans and errors.
   [[nodiscard]] virtual std::string describe() const = 0;
-  /// The result's spec; throws ConfigError when the op cannot work on `input`. Unknown when either
-  /// the input or the result is only known by running.
+  /// The result's spec. Throws ConfigError if the op cannot work on `input`. Unknown if the input
+  /// or the result is only known by running.
   [[nodiscard]] virtual ElementSpec output(const ElementSpec& input) const = 0;
   [[nodiscard]] virtual bool random() const { return false; }
-  /// What random ops of the catalogue draw with.
+  /// The seed of random ops of the catalogue.
   [[nodiscard]] virtual std::uint64_t seed() const { return 0; }
-  /// True when each row depends on itself alone, so that after batch any block may be asked.
+  /// True if each output row depends only on its input row, so that after batch any block may be
+  /// computed.
   [[nodiscard]] virtual bool row_wise() const { return true; }
-  /// True for an op of whole batches that draws for each row by the row's key.
+  /// True for an op of whole batches that draws random numbers for each row by the row's key.
   [[nodiscard]] virtual bool draws_by_row() const { return false; }
-  /// True for functions of a Sample: on whole batches those are called once for all rows.
+  /// True for functions of a Sample: on whole batches they are called once for all rows.
   [[nodiscard]] virtual bool takes_samples() const { return false; }
-  /// True for functions of the list of all samples of a batch: those may be of any spec, also one
-  /// that only running shows, and so may the batch that comes of it.
+  /// True for functions of the list of all samples of a batch: the samples, and the batch, may have
+  /// any spec, also one that is unknown before running.
   [[nodiscard]] virtual bool takes_lists() const { return false; }
-  /// How many of its rows are worked on at once, outside the engine's threads, where it has such
-  /// help (worker processes); 0: none, one thread does one row after the other.
+  /// How many rows it processes at the same time outside the engine's threads (in worker
+  /// processes); 0: none, one thread computes one row after the other.
   [[nodiscard]] virtual std::size_t rows_at_once() const { return 0; }
-  /// Arguments that make it again, for ops of the catalogue.
+  /// Arguments to create it again, for ops of the catalogue.
   [[nodiscard]] virtual Json arguments() const;
-  /// A user function's name; such ops travel by name.
+  /// The name of a user's function; such ops are looked up by name.
   [[nodiscard]] virtual std::string name() const { return {}; }
 
   /// Both specs known: column by column.
   virtual Result<void> run(const BlockView& in, const BlockView& out,
                            const OpContext& context) const = 0;
-  /// One sample; for input or output whose spec only running shows.
+  /// One sample; if the input or output spec is unknown before running.
   [[nodiscard]] virtual Result<Sample> run_sample(const Sample& in, const OpContext& context,
                                                   std::size_t row) const;
-  /// Several samples, where one of the specs is not known: one by one, unless the op knows better.
+  /// Several samples, if one of the specs is unknown: one by one, unless the op overrides it.
   virtual Result<void> run_samples(const BlockView& in, const BlockView& out,
                                    const OpContext& context) const;
 };
 
-/// Where the field an op is for stands; ConfigError naming the op where there is none.
+/// The index of the field of an op. Throws ConfigError naming the op if there is none.
 std::size_t field_index(const std::string& word, const std::string& field, const ElementSpec& spec);
-/// Copies all columns as they are but `index`; none is left out where there is no such column.
+/// Copies all columns unchanged except `index`; all of them if there is no such column.
 void copy_other_columns(const BlockView& in, const BlockView& out, std::size_t index);
 
 std::shared_ptr<const Op> make_column_op(ColumnFn fn, std::string name);
 std::shared_ptr<const Op> make_sample_op(SampleFn fn, const MapOptions& options);
 std::shared_ptr<const Op> make_block_op(BlockFn fn, const MapOptions& options);
 
-/// The op `word` of the catalogue; throws ConfigError naming the words there are.
+/// The op `word` of the catalogue. Throws ConfigError that lists the existing names.
 std::shared_ptr<const Op> make_catalogued_op(const std::string& word, const Json& arguments);
-/// The words of the catalogue.
+/// The names of the catalogue.
 std::vector<std::string> catalogue_words();
 std::shared_ptr<const Op> make_cast(const Json& arguments);
 std::shared_ptr<const Op> make_image_chain(const Json& arguments);

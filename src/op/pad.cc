@@ -17,11 +17,11 @@ class Pad final : public ImageStep {
         value_(arguments.number("value")) {
     for (const std::int64_t side : {top_, bottom_, left_, right_})
       if (side < 0 || side > (1 << 16))
-        arguments.refuse(fmt::format("sides must lie in [0, 65536], got {}", side));
+        arguments.refuse(fmt::format("sides must be in [0, 65536], got {}", side));
     if (top_ + bottom_ + left_ + right_ == 0)
-      arguments.refuse("all sides are 0, so nothing happens");
+      arguments.refuse("all sides are 0, so it would do nothing");
     if (value_ < 0 || value_ > 1)
-      arguments.refuse(fmt::format("value must lie in [0, 1], got {}", value_),
+      arguments.refuse(fmt::format("value must be in [0, 1], got {}", value_),
                        "0 is black, 1 is white");
   }
   [[nodiscard]] ImageSpec output(const ImageSpec& in) const override {
@@ -63,7 +63,7 @@ StepKind pad_kind() {
            {"bottom", 0, "rows below"},
            {"left", 0, "columns on the left"},
            {"right", 0, "columns on the right"},
-           {"value", 0.0, "what they hold: 0 is black, 1 is white"}},
+           {"value", 0.0, "value of the padding: 0 is black, 1 is white"}},
           [](const StepArguments& arguments) { return std::make_unique<Pad>(arguments); }};
 }
 

@@ -11,13 +11,13 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kQuadBytes = 4 * sizeof(float);
-constexpr std::int64_t kRowsUnlooked = 16;  // between two looks at the clock
+constexpr std::int64_t kRowsUnlooked = 16;  // rows between two checks of the clock
 
 std::size_t as_size(std::int64_t value) {
   return static_cast<std::size_t>(value);
 }
 
-/// Where `region` of a mirrored image lies in the image itself.
+/// The region of the image itself that corresponds to `region` of its mirror image.
 Region unmirrored(Region region, std::int64_t width, std::int64_t height, bool x, bool y) {
   if (x) region.x = width - region.x - region.width;
   if (y) region.y = height - region.y - region.height;
@@ -77,7 +77,7 @@ void Picture::crop(const Region& region) {
 
 Result<void> Picture::resize(const ResizeTo& target) {
   if (target.height == height() && target.width == width()) return {};
-  // What is resized must be what was asked for so far; a mirror before it is one behind it too.
+  // The resize must see the current region; a mirror before it equals one after it.
   if (resize_ || !points_.empty())
     if (auto made = pixels(); !made) return std::move(made.failure());
   resize_ = target;
@@ -106,14 +106,14 @@ void Picture::replace(const FloatImage& image) {
   start_from(image);
 }
 
-/// What a decode of `region` takes, roughly.
+/// An estimate of the memory for decoding `region`.
 std::uint64_t Picture::decoded_bytes(const Region& region) const {
-  // These are unpacked as a whole.
+  // These formats are unpacked as a whole.
   const bool whole = info_.format == ImageFormat::png || info_.format == ImageFormat::webp;
   const auto pixels = static_cast<std::uint64_t>(whole ? info_.width : region.width) *
                       static_cast<std::uint64_t>(whole ? info_.height : region.height);
   const auto stored = static_cast<std::uint64_t>(info_.channels) * dtype_size(dtype_);
-  // Other channels and another orientation are copies.
+  // Changes of channels and orientation are copies.
   const std::uint64_t copies =
       1 + (info_.channels != channels_ ? 1U : 0U) + (info_.orientation != 1 ? 1U : 0U);
   return pixels * stored * copies;
@@ -126,7 +126,7 @@ Result<void> Picture::check_time() const {
                  "raise time_max of decode if such images are meant to be read"};
 }
 
-/// The source's pixels of `region`; where they are there already, a view.
+/// The source's pixels of `region`; a view if they have been decoded.
 Result<Pixels> Picture::decoded(const Region& region) {
   if (!bytes_.empty()) {
     DecodeRequest request = request_;
@@ -149,7 +149,7 @@ void Picture::finish_row(float* row) const {
   for (const PointOp& op : points_) run_point(op, row, as_size(width()));
 }
 
-/// Calls `emit(y, row)` for every row of the result, from its top or from its bottom.
+/// Calls `emit(y, row)` for every row of the result, from the top or from the bottom.
 template <typename Emit>
 Result<void> Picture::each_row(Emit emit) {
   if (resize_) return resized(ResizeTo(*resize_), emit);
@@ -180,8 +180,8 @@ Result<void> Picture::each_row(Emit emit) {
   return {};
 }
 
-/// Turns a source of wider values into floats, or a large JPEG into a smaller one, so that what is
-/// left to resize are bytes or floats.
+/// Converts a source of wider values to floats, or a large JPEG to a smaller one, so that only
+/// bytes or floats are left to resize.
 Result<void> Picture::prepare_resize(const ResizeTo& target) {
   if (fast_scale_ && !bytes_.empty() && info_.format == ImageFormat::jpeg) {
     request_.fast_width = target.width;
@@ -230,7 +230,7 @@ Result<void> Picture::resized(const ResizeTo& target, Emit emit) {
     float* const out = scratch_.array<float>(4 * columns.count);
     for (std::size_t y = 0; y < rows.count; ++y) {
       if (auto in_time = check_time(); !in_time) return in_time;
-      // Rows past the last one have no weight; any will do.
+      // Rows past the last one have no weight; any row will do.
       for (std::size_t k = 0; k < rows.taps; ++k)
         inputs[k] = from.row(std::min<std::int64_t>(rows.first[y] + static_cast<std::int64_t>(k),
                                                     rows.source_end - 1));

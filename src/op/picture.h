@@ -1,7 +1,7 @@
 #pragma once
-// One image on its way through a chain of ops. Ops say what they want of it; pixels are made when
-// there is no way around it, mostly once, at the end, row by row into the batch: what is decoded is
-// what the crop needs, and crop, resize, flip, colour and conversion are one pass.
+// One image on its way through a chain of ops. Ops describe what they want; pixels are computed as
+// late as possible, mostly once, at the end, row by row into the batch: only the region of the crop
+// is decoded, and crop, resize, flip, color and conversion are one pass.
 
 #include <chrono>
 #include <optional>
@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-/// What happens to pixels where they are, one after the other.
+/// Operations on pixels in place, in order.
 struct PointOp {
   enum class Kind : std::uint8_t { scale, clamp, saturate, hue };
   Kind kind = Kind::scale;
@@ -31,7 +31,7 @@ struct ResizeTo {
   bool antialias = true;
 };
 
-/// Four floats a pixel, as `pixels()` makes them.
+/// Four floats per pixel, as returned by `pixels()`.
 struct FloatImage {
   float* data = nullptr;
   std::int64_t height = 0;
@@ -39,10 +39,10 @@ struct FloatImage {
   [[nodiscard]] float* row(std::int64_t y) const { return data + 4 * width * y; }
 };
 
-/// Used by one thread; all memory is of `scratch` and lives until the caller's frame ends.
+/// Used by one thread; all memory comes from `scratch` and is valid until the caller's frame ends.
 class Picture {
  public:
-  /// `bytes` stay where they are; nothing is decoded yet.
+  /// `bytes` must stay valid; nothing is decoded yet.
   Picture(std::span<const std::byte> bytes, const ImageInfo& info, const DecodeRequest& request,
           Scratch& scratch);
   Picture(const Pixels& pixels, Scratch& scratch);
@@ -53,30 +53,30 @@ class Picture {
   /// The value of white: 255, 65535 or 1.
   [[nodiscard]] float white() const { return white_; }
   void set_white(float white) { white_ = white; }
-  /// True once values have no range any more.
+  /// True once values have no range.
   [[nodiscard]] bool normalized() const { return normalized_; }
   void set_normalized() { normalized_ = true; }
   [[nodiscard]] Scratch& scratch() const { return scratch_; }
 
-  /// `region` must lie inside.
+  /// `region` must be inside the image.
   void crop(const Region& region);
   Result<void> resize(const ResizeTo& target);
   void flip(bool horizontal, bool vertical);
   void point(const PointOp& op) { points_.push_back(op); }
-  /// Asks the decoder for fewer pixels than there are; pixels may differ from a full decode.
+  /// Asks the decoder for fewer pixels; pixels may differ from a full decode.
   void allow_fast_scale() { fast_scale_ = true; }
 
-  /// What is done after that time fails; by default that is `time_max` after the decode.
+  /// Operations after that time fail; by default it is `time_max` after the decode.
   void set_deadline(std::chrono::steady_clock::time_point deadline) { deadline_ = deadline; }
-  /// A Failure once the deadline is over.
+  /// A Failure if the deadline has passed.
   [[nodiscard]] Result<void> check_time() const;
 
-  /// Makes the pixels now; the caller may change them. What was asked before has happened to them.
+  /// Computes the pixels now, with all operations so far; the caller may change them.
   Result<FloatImage> pixels();
-  /// Goes on with other pixels, of the same number of channels.
+  /// Continues with other pixels, with the same number of channels.
   void replace(const FloatImage& image);
 
-  /// Makes the pixels and writes them: rows of interleaved values, or one plane a channel.
+  /// Computes the pixels and writes them: rows of interleaved values, or one plane per channel.
   Result<void> store(std::byte* out, Dtype dtype, bool planes);
 
  private:
@@ -97,8 +97,8 @@ class Picture {
   std::span<const std::byte> bytes_;  // empty once there are pixels
   ImageInfo info_;
   DecodeRequest request_;
-  Pixels pixels_;      // 1 to 4 values a pixel, as decoded
-  FloatImage floats_;  // or these, where data is set
+  Pixels pixels_;      // 1 to 4 values per pixel, as decoded
+  FloatImage floats_;  // or these, if data is set
   int channels_ = 3;
   Dtype dtype_ = Dtype::u8;  // of the source
   float white_ = 255;
@@ -107,7 +107,7 @@ class Picture {
 
   Region region_;  // of the source
   std::optional<ResizeTo> resize_;
-  Region window_;  // of what the resize gives
+  Region window_;  // of the result of the resize
   bool mirror_x_ = false;
   bool mirror_y_ = false;
   std::vector<PointOp> points_;

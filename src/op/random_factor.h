@@ -1,5 +1,5 @@
 #pragma once
-// Steps that draw one factor between two numbers.
+// Steps that draw one factor from a range.
 
 #include <utility>
 #include <vector>

@@ -8,7 +8,7 @@ namespace penstock {
 PartRules part_rules(const StepArguments& arguments) {
   const PartRules rules{.scale = arguments.range("scale"), .ratio = arguments.range("ratio")};
   if (rules.scale.first <= 0 || rules.scale.second > 1)
-    arguments.refuse(fmt::format("scale must lie in (0, 1], got {} to {}", rules.scale.first,
+    arguments.refuse(fmt::format("scale must be in (0, 1], got {} to {}", rules.scale.first,
                                  rules.scale.second));
   if (rules.ratio.first <= 0)
     arguments.refuse(fmt::format("ratio must be positive, got {}", rules.ratio.first));

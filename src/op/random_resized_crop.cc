@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-/// A part of random area and shape, resized: the usual training crop (Szegedy et al., 2015).
+/// A crop of random area and shape, resized: the usual training crop (Szegedy et al., 2015).
 class RandomResizedCrop final : public ImageStep {
  public:
   explicit RandomResizedCrop(const StepArguments& arguments)
@@ -29,7 +29,7 @@ class RandomResizedCrop final : public ImageStep {
   }
 
  private:
-  /// The largest part in the middle whose shape is allowed.
+  /// The largest crop in the center whose shape is allowed.
   [[nodiscard]] Region middle_of(std::int64_t width, std::int64_t height) const {
     const double shape = static_cast<double>(width) / static_cast<double>(height);
     std::int64_t part_width = width;
@@ -52,13 +52,13 @@ class RandomResizedCrop final : public ImageStep {
 
 StepKind random_resized_crop_kind() {
   return {"random_resized_crop",
-          "A part of random size and shape, resized to height and width.",
+          "Crops at random size, shape and position, and resizes to height and width.",
           {{"height", nullptr, "rows of the result"},
            {"width", nullptr, "columns of the result"},
            {"scale", Json::array({0.08, 1.0}),
-            "area of the part, as a fraction of the image: low and high"},
-           {"ratio", Json::array({0.75, 4.0 / 3}), "width over height of the part: low and high"},
-           {"antialias", true, "as in resize"}},
+            "area of the crop, as a fraction of the image: low and high"},
+           {"ratio", Json::array({0.75, 4.0 / 3}), "width over height of the crop: low and high"},
+           {"antialias", true, "see resize"}},
           [](const StepArguments& arguments) {
             return std::make_unique<RandomResizedCrop>(arguments);
           }};

@@ -31,8 +31,8 @@ class ReadFile final : public Op {
     FieldSpec& field = spec.fields[index_in(input)];
     if (!is_variable(field.dtype))
       throw ConfigError(
-          fmt::format("read_file: field \"{}\" is {}, and no path", path_, field.text()), {},
-          "a path is a string, as list_files gives it");
+          fmt::format("read_file: field \"{}\" is {}, not a path", path_, field.text()), {},
+          "a path is a string, as from list_files");
     field.dtype = Dtype::bytes;
     return spec;
   }
@@ -59,7 +59,7 @@ class ReadFile final : public Op {
   Result<void> read_row(const Tensor& path, Tensor& out) const {
     std::string name(path.text());
     if (name.find('\0') != std::string::npos)
-      return Failure{"read_file: this is no path, it holds a zero byte"};
+      return Failure{"read_file: the path contains a zero byte"};
     auto bytes = current_reader().get_file(name, bytes_max_);
     if (!bytes) {
       bytes.failure().where.file = std::move(name);

@@ -35,7 +35,7 @@ class Resize final : public ImageStep {
   ResizeTo target_;
 };
 
-/// Keeps the shape of the image: its shorter side gets the given size.
+/// Keeps the aspect ratio of the image: its shorter side gets the given size.
 class ResizeShort final : public ImageStep {
  public:
   explicit ResizeShort(const StepArguments& arguments)
@@ -58,7 +58,7 @@ class ResizeShort final : public ImageStep {
  private:
   [[nodiscard]] ResizeTo target_of(std::int64_t height, std::int64_t width) const {
     const std::int64_t shorter = std::min(height, width);
-    // As torchvision rounds: down.
+    // Rounds down, as torchvision does.
     const auto scaled = [&](std::int64_t side) {
       return side == shorter ? size_ : std::max<std::int64_t>(1, size_ * side / shorter);
     };
@@ -72,7 +72,8 @@ class ResizeShort final : public ImageStep {
 
 std::vector<StepParameter> filter_parameters() {
   return {{"filter", "bilinear", "nearest, bilinear, bicubic or area"},
-          {"antialias", true, "the filter grows with the source, as in Pillow; false: tf.image"}};
+          {"antialias", true,
+           "the filter widens with the source, like Pillow; false: like tf.image.resize"}};
 }
 
 template <typename Step>
@@ -86,13 +87,13 @@ StepKind kind_of(const char* word, const char* about, std::vector<StepParameter>
 
 StepKind resize_kind() {
   return kind_of<Resize>(
-      "resize", "To height and width, whatever the image's shape.",
+      "resize", "Resizes to height and width, for any shape of the image.",
       {{"height", nullptr, "rows of the result"}, {"width", nullptr, "columns of the result"}});
 }
 
 StepKind resize_short_kind() {
   return kind_of<ResizeShort>("resize_short",
-                              "Keeps the image's shape; the shorter side gets size.",
+                              "Resizes the shorter side to size and keeps the aspect ratio.",
                               {{"size", nullptr, "pixels of the shorter side"}});
 }
 

@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-/// `turns` quarter turns against the clock, as in tf.image.rot90.
+/// Rotates by `turns` quarter turns counterclockwise, as in tf.image.rot90.
 Result<void> rotate(Picture& picture, std::int64_t turns, Scratch& scratch) {
   turns = ((turns % 4) + 4) % 4;
   if (turns == 0) return {};
@@ -39,7 +39,8 @@ ImageSpec turned(const char* word, const ImageSpec& in, bool odd) {
 class Rotate90 final : public ImageStep {
  public:
   explicit Rotate90(const StepArguments& arguments) : turns_(arguments.integer("turns")) {
-    if (turns_ % 4 == 0) arguments.refuse("turns is a whole number of circles: nothing happens");
+    if (turns_ % 4 == 0)
+      arguments.refuse("turns is a whole number of circles, so it would do nothing");
   }
   [[nodiscard]] ImageSpec output(const ImageSpec& in) const override {
     return turned("rotate90", in, turns_ % 2 != 0);
@@ -69,15 +70,15 @@ class RandomRotate90 final : public ImageStep {
 
 StepKind rotate90_kind() {
   return {"rotate90",
-          "Quarter turns against the clock.",
-          {{"turns", 1, "how many"}},
+          "Rotates counterclockwise by quarter turns.",
+          {{"turns", 1, "number of quarter turns"}},
           [](const StepArguments& arguments) { return std::make_unique<Rotate90>(arguments); }};
 }
 StepKind random_rotate90_kind() {
-  return {
-      "random_rotate90", "None, one, two or three quarter turns.", {}, [](const StepArguments&) {
-        return std::make_unique<RandomRotate90>();
-      }};
+  return {"random_rotate90",
+          "Rotates by zero, one, two or three quarter turns.",
+          {},
+          [](const StepArguments&) { return std::make_unique<RandomRotate90>(); }};
 }
 
 }  // namespace penstock

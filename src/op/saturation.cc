@@ -1,5 +1,5 @@
 // tested in src/op/image_ops_test.cc
-#include "op/colour.h"
+#include "op/color.h"
 #include "op/random_factor.h"
 
 namespace penstock {
@@ -9,7 +9,7 @@ class RandomSaturation final : public RandomFactor {
  public:
   using RandomFactor::RandomFactor;
   [[nodiscard]] ImageSpec output(const ImageSpec& in) const override {
-    expect_colour("random_saturation", in);
+    expect_color("random_saturation", in);
     return in;
   }
   Result<void> apply(Picture& picture, Rng& rng) const override {
@@ -21,10 +21,9 @@ class RandomSaturation final : public RandomFactor {
 }  // namespace
 
 StepKind random_saturation_kind() {
-  return {"random_saturation", "Moves colours away from gray, or towards it.",
-          RandomFactor::parameters(), [](const StepArguments& arguments) {
-            return std::make_unique<RandomSaturation>(arguments);
-          }};
+  return {
+      "random_saturation", "Moves colors away from gray, or toward it.", RandomFactor::parameters(),
+      [](const StepArguments& arguments) { return std::make_unique<RandomSaturation>(arguments); }};
 }
 
 }  // namespace penstock

@@ -42,7 +42,7 @@ class ColumnOp final : public Op {
       throw ConfigError(
           fmt::format("{}: the function {} takes {} values, the elements are {}", titled(name_),
                       fn_.signature(), fn_.inputs.size(), input.text()),
-          {}, "give the function one parameter for each field, or take a const Sample&");
+          {}, "give the function one parameter per field, or take a const Sample&");
     for (std::size_t i = 0; i < input.fields.size(); ++i) {
       const FieldSpec& field = input.fields[i];
       if (field.dtype != fn_.inputs[i] || !is_dense(field))

@@ -1,6 +1,6 @@
 #pragma once
-// Some of N elements: a bitmap with ranks. 1 bit an element, and any chosen one is found in a few
-// steps.
+// A selection of N elements: a bitmap with ranks. One bit per element; finds any selected element
+// in a few steps.
 
 #include <cstdint>
 #include <string>
@@ -11,23 +11,23 @@ namespace penstock {
 /// Immutable.
 class Chosen {
  public:
-  /// Bit i % 64 of words[i / 64] says whether element i is chosen; bits beyond `size` must be 0.
+  /// Bit i % 64 of words[i / 64] says whether element i is selected; bits beyond `size` must be 0.
   Chosen(std::uint64_t size, std::vector<std::uint64_t> words);
 
-  /// Of the elements that were chosen from.
+  /// Number of elements that were selected from.
   [[nodiscard]] std::uint64_t size() const { return size_; }
   [[nodiscard]] std::uint64_t count() const { return ranks_.back(); }
-  /// The element that was chosen as number `rank`, which must be below count().
+  /// The selected element number `rank`, which must be below count().
   [[nodiscard]] std::uint64_t operator[](std::uint64_t rank) const;
-  /// The same for the same choice.
+  /// Equal for equal selections.
   [[nodiscard]] const std::string& digest() const { return digest_; }
 
  private:
   static constexpr std::uint64_t kBlockWords = 8;
   std::uint64_t size_;
   std::vector<std::uint64_t> words_;
-  std::string digest_;                // computed once: every state names it
-  std::vector<std::uint64_t> ranks_;  // chosen before each block of words; the last is the total
+  std::string digest_;                // computed once: every state contains it
+  std::vector<std::uint64_t> ranks_;  // selected before each block of words; the last is the total
 };
 
 }  // namespace penstock

@@ -1,6 +1,7 @@
 #pragma once
-// The cut: one step's rows over R shares. Contiguous, sizes differ by at most one, larger first.
-// Under `pad` the samples are cut in the same way, and each share is then filled up to its slots.
+// The cut: how the rows of one step are divided into R shares. Contiguous, sizes differ by at most
+// one, larger first. Under `pad` the samples are cut in the same way, and each share is then padded
+// to its number of slots.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace penstock {
 struct Cut {
   std::uint64_t rows = 0;       // of the step
   std::uint64_t shares = 1;     // R
-  std::uint64_t padded_to = 0;  // slots of the step before they are cut; 0: none are empty
+  std::uint64_t padded_to = 0;  // slots of the step before the cut; 0: not padded
 
   [[nodiscard]] std::uint64_t first(std::uint64_t share) const {
     if (PENSTOCK_OFF("cut.balanced")) return std::min(rows, share * ((rows + shares - 1) / shares));
@@ -25,8 +26,7 @@ struct Cut {
     if (PENSTOCK_OFF("cut.balanced")) return first(share + 1) - first(share);
     return rows / shares + (share < rows % shares ? 1 : 0);
   }
-  /// Slots of each share, so that every one has the same shape in every step; 0 where none is
-  /// padded.
+  /// Slots of each share, so that all have the same shape in every step; 0 if not padded.
   [[nodiscard]] std::uint64_t slots() const { return (padded_to + shares - 1) / shares; }
 };
 

@@ -17,7 +17,7 @@ Geometry::Geometry(Steps steps, std::vector<Segment> earlier, Segment here)
     : steps_(std::move(steps)), single_(steps_.single()), segments_(std::move(earlier)) {
   PENSTOCK_CHECK(elastic());
   here.tail = single_->groups.tail;
-  // A segment that delivered nothing, or goes on as the one before, leaves no trace.
+  // Drops a segment that delivered nothing or continues the previous one unchanged.
   std::erase_if(segments_, [&](const Segment& segment) { return segment.step >= here.step; });
   if (!segments_.empty()) total_ = count_steps();
   const bool goes_on = !segments_.empty() && segments_.back().batch == here.batch &&
@@ -45,7 +45,7 @@ Geometry::Spot Geometry::spot(const Segment& segment, std::uint64_t step) const 
   if (samples == kEndless) {
     return {0, segment.position + ahead * segment.batch, segment.batch};
   }
-  // First what is left of the round the segment starts in, then whole rounds.
+  // First the rest of the round in which the segment starts, then whole rounds.
   std::uint64_t round = samples == 0 ? 0 : segment.position / samples;
   const std::uint64_t offset = samples == 0 ? 0 : segment.position % samples;
   const Groups rest = groups(segment, samples - offset);

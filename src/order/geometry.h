@@ -1,7 +1,7 @@
 #pragma once
-// The steps of one pass, numbered from 0, and what a position in it means. Where a dataset is one
-// batch node (repeated or not) the position counts samples and a run may go on with another batch
-// size: the pass is then a list of segments. Elsewhere it counts steps.
+// The steps of one pass, numbered from 0, and the meaning of a position in it. If a dataset is one
+// batch node (repeated or not), the position counts samples and a run may resume with another batch
+// size: the pass is then a list of segments. Otherwise it counts steps.
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-/// From `step` on, starting at `position`, batches hold `batch` samples and end as `tail` says.
+/// From `step` on, starting at `position`, batches have `batch` samples and end as `tail` says.
 struct Segment {
   std::uint64_t step = 0;
   std::uint64_t position = 0;
@@ -25,9 +25,9 @@ class Geometry {
   /// A pass from its start.
   explicit Geometry(Steps steps);
   /// A pass of which earlier runs delivered the part before `here`, with the batch sizes of
-  /// `earlier` (ascending). `elastic()` datasets only; what is left of the pass has the tail of
+  /// `earlier` (ascending). `elastic()` datasets only; the rest of the pass has the tail of
   /// `steps`. Only the last kSegmentsMax segments are kept, so that a state stays small: steps
-  /// before `first_known()` cannot be asked for.
+  /// before `first_known()` cannot be computed.
   Geometry(Steps steps, std::vector<Segment> earlier, Segment here);
   /// A pass with these batch sizes, up to its end.
   Geometry(Steps steps, std::vector<Segment> segments);
@@ -43,8 +43,7 @@ class Geometry {
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
   static constexpr std::size_t kSegmentsMax = 8;
   [[nodiscard]] std::uint64_t first_known() const { return segments_.front().step; }
-  /// `elastic()` only: samples of the smallest step from the last segment on, as `Groups::fewest`
-  /// counts.
+  /// `elastic()` only: samples of the smallest step from the last segment on; see `Groups::fewest`.
   [[nodiscard]] std::uint64_t fewest() const;
   /// Samples of the round in which the last segment begins, from its position on.
   [[nodiscard]] Groups rest_of_round() const;

@@ -15,13 +15,13 @@ namespace penstock {
 
 namespace {
 
-// Keeps these keys apart from those of random ops, which start from the bare seed ("order").
+// Separates these keys from those of random ops, which start from the bare seed ("order").
 constexpr std::uint64_t kDomain = 0x6f72646572ULL;
 
 // Walked values and their slots: 10 KiB, so a chunk stays in the L1 cache with its positions.
 constexpr std::size_t kChunk = 1024;
 
-// Halves of one or two bits leave too few different rounds: on the smallest power of two the 120
+// Halves of one or two bits have too few distinct rounds: on the smallest power of two the 120
 // orders of five numbers are visibly not equally frequent (z = 23).
 constexpr int kBitsMin = 10;
 
@@ -41,7 +41,7 @@ Permutation::Permutation(std::uint64_t size, Key key)
 }
 
 // The network permutes [0, 2^bits). Following its cycle until it returns below `size` is again a
-// bijection, and it ends: the cycle leads back to where it began.
+// bijection, and it terminates: the cycle leads back to its start.
 std::uint64_t Permutation::operator()(std::uint64_t position) const {
   PENSTOCK_CHECK_LT(position, size_);
   if (size_ == 1) return 0;
@@ -69,7 +69,7 @@ void Permutation::apply(std::span<std::uint64_t> positions) const {
 void Permutation::apply_chunk(std::span<std::uint64_t> positions) const {
   std::uint64_t highest = 0;
   for (const std::uint64_t position : positions) highest = std::max(highest, position);
-  // A position beyond the size may lie on a cycle that never comes back below it.
+  // A position beyond the size may be on a cycle that never returns below it.
   PENSTOCK_CHECK_LT(highest, size_);
   if (size_ == 1) return;
   network_.encode_block(positions);

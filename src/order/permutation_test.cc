@@ -283,7 +283,7 @@ class OrderScores {
         chi_square_score(numbers_.chi_square(count(), false) * finite, inner);
     const double cells = bins_.count() == size_ ? bins * (bins - 1.0) : bins * bins;
     for (std::size_t i = 0; i < kPairPlaces && size_ > 1; ++i) {
-      scores["neighbours, place " + std::to_string(i)] =
+      scores["neighbors, place " + std::to_string(i)] =
           chi_square_score(pairs_[i].chi_square(count(), true), cells - 1.0);
     }
     scores["rank correlation, mean"] = correlation_ / orders * std::sqrt(orders * (count() - 1.0));
@@ -296,7 +296,7 @@ class OrderScores {
     if (size_ >= kSizeOfWithin) {
       scores["number at a position, within an order"] =
           chi_square_score(within_numbers_ * finite, orders * inner);
-      scores["neighbours, within an order"] =
+      scores["neighbors, within an order"] =
           chi_square_score(within_pairs_ * finite, orders * inner);
     }
     return scores;

@@ -1,5 +1,5 @@
 #pragma once
-// Which elements are in the first part of a split: as many as the fraction says, by a permutation.
+// Which elements are in the first part of a split: the given fraction, chosen by a permutation.
 
 #include <cstdint>
 #include <memory>
@@ -14,11 +14,11 @@ struct SplitOrder {
   bool rest = false;  // the second part
 };
 
-/// round(fraction * size), where a half is rounded up.
+/// round(fraction * size), rounding halves up.
 std::uint64_t first_part_size(std::uint64_t size, double fraction);
 
-/// Element i is in the first part when the permutation of the seed puts it among the first ones.
-/// The permutation is none that a shuffle has: a split of shuffled data takes no prefix of it.
+/// Element i is in the first part if the permutation of the seed puts it among the first ones. No
+/// shuffle uses that permutation, so a split of shuffled data is not a prefix of it.
 std::shared_ptr<const Chosen> choose_part(std::uint64_t size, const SplitOrder& order);
 
 }  // namespace penstock

@@ -41,7 +41,7 @@ std::uint64_t Groups::size(std::uint64_t step) const {
 
 std::uint64_t Groups::step_of(std::uint64_t row) const {
   if (tail != TailRule::even || divides()) return row / batch;
-  // The first steps hold one sample more than the others.
+  // The first steps have one sample more than the others.
   const std::uint64_t small = count / steps();
   const std::uint64_t larger = count % steps();
   const std::uint64_t in_larger = larger * (small + 1);
@@ -73,7 +73,7 @@ struct Steps::Part {
   std::uint64_t rows = 0;
   std::uint64_t span = 0;
   bool in_order = true;
-  // Of a concatenate: steps and samples up to the end of each input.
+  // For a concatenate: steps and samples up to the end of each input.
   std::vector<std::uint64_t> step_ends;
   std::vector<std::uint64_t> row_ends;
 };

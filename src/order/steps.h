@@ -14,13 +14,13 @@
 namespace penstock {
 
 inline constexpr std::uint64_t kEndless = UINT64_MAX;
-/// A number of samples that only a walk over the steps would tell.
+/// A number of samples that only walking through all steps would tell.
 inline constexpr std::uint64_t kUncounted = UINT64_MAX - 1;
-/// What one round of an endless repeat counts as when rounds of several repeats are combined.
+/// The number of rounds of an endless repeat when rounds of several repeats are combined.
 inline constexpr std::uint64_t kEndlessRounds = 1ULL << 32;
 
-/// The number of round `inner`, of `rounds`, inside round `outer`. Where it does not fit into 64
-/// bits, as below three endless repeats, it is a hash: then still every round has its own.
+/// The number of round `inner`, of `rounds`, inside round `outer`. If it does not fit into 64 bits,
+/// as below three endless repeats, it is a hash: every round still has its own.
 constexpr std::uint64_t nested_round(std::uint64_t outer, std::uint64_t rounds,
                                      std::uint64_t inner) {
   std::uint64_t round = 0;
@@ -29,8 +29,8 @@ constexpr std::uint64_t nested_round(std::uint64_t outer, std::uint64_t rounds,
   return overflows ? combine(outer, inner) : round;
 }
 
-/// What happens where the groups do not come out even. `pad` and `strict` group as `keep` does: the
-/// cut adds empty slots for the one, the plan refuses what the other does not want.
+/// What to do with the last samples if the groups do not come out even. `pad` and `strict` group
+/// like `keep`: for `pad` the cut adds padding, for `strict` the plan refuses short groups.
 enum class TailRule : std::uint8_t { keep, drop, even, wrap, pad, strict };
 
 /// `count` samples in groups of `batch`.
@@ -42,31 +42,31 @@ struct Groups {
   [[nodiscard]] std::uint64_t steps() const;
   [[nodiscard]] std::uint64_t first(std::uint64_t step) const;
   [[nodiscard]] std::uint64_t size(std::uint64_t step) const;
-  /// The step that holds `row` of what is delivered.
+  /// The step that contains row `row` of the delivered samples.
   [[nodiscard]] std::uint64_t step_of(std::uint64_t row) const;
-  /// Samples that are delivered, which `drop` makes fewer than `count` and `wrap` more.
+  /// Number of delivered samples: with `drop` fewer than `count`, with `wrap` more.
   [[nodiscard]] std::uint64_t delivered() const;
-  /// `wrap`: the order starts again after so many samples; otherwise 0.
+  /// `wrap`: the order starts again after this many samples; otherwise 0.
   [[nodiscard]] std::uint64_t period() const {
     return tail == TailRule::wrap && count != kEndless ? count : 0;
   }
   /// `pad`: slots of every step; otherwise 0.
   [[nodiscard]] std::uint64_t padded_to() const { return tail == TailRule::pad ? batch : 0; }
-  /// True when every step holds `batch` samples.
+  /// True if every step has `batch` samples.
   [[nodiscard]] bool divides() const { return count == kEndless || count % batch == 0; }
-  /// Samples of the smallest of the first `among` steps, which is the last of them; kEndless where
-  /// there is none, or where each is padded: every share of it then has rows.
+  /// Samples of the smallest of the first `among` steps, which is the last of them; kEndless if
+  /// there is none, or if steps are padded: every share of such a step has rows.
   [[nodiscard]] std::uint64_t fewest(std::uint64_t among = kEndless) const;
 };
 
-/// Which time through the data: the pass, and the round of the repeats above, combined. A wrap
-/// gives samples of the round once more, in its order: each time is a lap.
+/// Which time a sample comes: the pass, and the combined round of the repeats above. A wrap
+/// delivers samples of the round again, in its order: each time is a lap.
 struct Turn {
   std::uint64_t pass = 0;
   std::uint64_t round = 0;
   std::uint64_t lap = 0;
 
-  /// Differs each time that a sample comes in a pass.
+  /// Differs each time a sample comes in a pass.
   [[nodiscard]] std::uint64_t occurrence() const { return lap == 0 ? round : combine(round, lap); }
 };
 
@@ -76,8 +76,8 @@ struct Place {
   Turn turn;
   std::uint64_t first = 0;
   std::uint64_t count = 0;
-  std::uint64_t period = 0;     // the order starts again after so many samples; 0: it does not
-  std::uint64_t padded_to = 0;  // slots of the step, empty ones included; 0: none are
+  std::uint64_t period = 0;     // the order starts again after this many samples; 0: it does not
+  std::uint64_t padded_to = 0;  // slots of the step, including padding; 0: not padded
 };
 
 /// Consecutive samples in one turn.
@@ -86,8 +86,8 @@ struct Stretch {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
 };
-/// Rows of the step from `row` on, at most `rows`: a step that wraps comes to the end of the order
-/// once or more often, and goes on at its start in another lap.
+/// The rows of the step from `row` on, at most `rows`: a step that wraps reaches the end of the
+/// order one or more times, and continues at its start in another lap.
 inline Stretch stretch_of(const Place& place, std::uint64_t row, std::uint64_t rows) {
   Stretch stretch{place.turn, place.first + row, rows};
   if (place.period == 0) return stretch;
@@ -103,10 +103,10 @@ struct StepShuffle {
   bool reshuffle = true;
 };
 
-/// Immutable; copies share.
+/// Immutable; copies share the tree.
 class Steps {
  public:
-  /// The batch node number `leaf`.
+  /// The steps of batch node number `leaf`.
   static Steps leaf(std::uint32_t leaf, Groups groups);
   [[nodiscard]] Steps repeated(std::uint64_t rounds) const;
   [[nodiscard]] Steps sliced(std::uint64_t first, std::uint64_t count) const;
@@ -115,16 +115,16 @@ class Steps {
   static Steps concatenated(const Steps& left, const Steps& right) {
     return concatenated(std::vector<Steps>{left, right});
   }
-  /// At least one part; a step is found among them by binary search.
+  /// At least one part; a step is found by binary search.
   static Steps concatenated(std::vector<Steps> parts);
 
   /// Number of steps, or kEndless.
   [[nodiscard]] std::uint64_t count() const;
-  /// Number of samples that its steps hold, or kEndless, or kUncounted.
+  /// Number of samples of its steps, or kEndless, or kUncounted.
   [[nodiscard]] std::uint64_t rows() const;
-  /// Number of samples that its steps pass by, dropped ones included; or as `rows`.
+  /// Number of samples that its steps cover, including dropped ones; or like `rows`.
   [[nodiscard]] std::uint64_t span() const;
-  /// True when steps come in the order of their samples: rows can be found by number.
+  /// True if steps come in the order of their samples, so that rows can be found by number.
   [[nodiscard]] bool in_order() const;
 
   [[nodiscard]] Place step(Turn turn, std::uint64_t step) const;
@@ -138,13 +138,13 @@ class Steps {
 
   struct SmallLeaf {
     std::uint32_t leaf;
-    std::uint64_t fewest;  // samples of a step, as `Groups::fewest` counts
+    std::uint64_t fewest;  // samples of a step; see `Groups::fewest`
     bool operator==(const SmallLeaf&) const = default;
   };
   /// Batch nodes with a step of fewer than `samples`, or that may have one in some pass.
   [[nodiscard]] std::vector<SmallLeaf> leaves_below(std::uint64_t samples) const;
 
-  /// The one batch node and how often it is repeated, when there is nothing else.
+  /// The only batch node and how often it is repeated, if there is nothing else.
   struct Single {
     std::uint32_t leaf;
     Groups groups;
@@ -156,7 +156,7 @@ class Steps {
   struct Part;
   [[nodiscard]] std::size_t part_at(const std::vector<std::uint64_t>& ends,
                                     std::uint64_t number) const;
-  /// Calls `visit(leaf, first, last)` for the steps of each batch node that may be among
+  /// Calls `visit(leaf, first, last)` for the steps of each batch node that may be among steps
   /// [first, last) of these, in some pass.
   template <typename Visit>
   void for_each_leaf(std::uint64_t first, std::uint64_t last, Visit visit) const;

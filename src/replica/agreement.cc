@@ -22,13 +22,13 @@ void compare_ranks(Coordinator& coordinator) {
   double expected = 0;
   for (std::uint32_t one = 0; one < world; ++one) expected += mark_of(one);
   if (coordinator.sum(mark_of(rank)) == expected) return;
-  // All ranks see the same sum, so all come here and look rank by rank.
+  // All ranks see the same sum, so all arrive here and check rank by rank.
   for (std::uint32_t one = 0; one < world; ++one) {
     const double holders = coordinator.sum(rank == one ? 1 : 0);
     if (holders != 1)
       throw ConfigError(fmt::format("world: {} processes have rank {} of {}; this one has rank {}",
                                     holders, one, world, rank),
-                        {}, "give every process a rank of its own, from 0 on");
+                        {}, "give every process its own rank, from 0 on");
   }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a strategy's scopes, feeds and steps know of it; outlives it while one of them is left.
+// What the scopes, feeds and steps of a strategy share; lives as long as one of them.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-/// Which of the processes that train together this one is. Throws ConfigError.
+/// The rank of this process among those that train together. Throws ConfigError.
 World world_of(const StrategyOptions& options);
 
 struct StrategyCore {

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-/// Numbers and runs of bytes, one after the other; read back by a process of the same job.
+/// Numbers and byte strings in sequence; read back by a process of the same job.
 class Writer {
  public:
   void number(std::uint64_t value) { bytes(&value, sizeof value); }
@@ -24,9 +24,9 @@ class Writer {
   std::string text_;
 };
 
-class Reader {
+class PartReader {
  public:
-  Reader(const std::string& text, std::size_t rank) : text_(text), rank_(rank) {}
+  PartReader(const std::string& text, std::size_t rank) : text_(text), rank_(rank) {}
   std::uint64_t number() {
     std::uint64_t value = 0;
     std::memcpy(&value, take(sizeof value), sizeof value);
@@ -41,7 +41,7 @@ class Reader {
  private:
   const char* take(std::uint64_t count) {
     if (count > text_.size() - at_)
-      throw ConfigError(fmt::format("what rank {} sent is cut short", rank_), {},
+      throw ConfigError(fmt::format("the message of rank {} is truncated", rank_), {},
                         "run the same version of penstock on every rank");
     const char* const found = text_.data() + at_;
     at_ += count;
@@ -68,7 +68,7 @@ void write(Writer& out, const detail::Part& part) {
   out.run(std::as_bytes(std::span(part.share->mask)));
 }
 
-void read(Reader& in, AllParts& all) {
+void read(PartReader& in, AllParts& all) {
   detail::Part part;
   part.count = in.number();
   part.is_sum = in.number() != 0;
@@ -96,7 +96,7 @@ AllParts exchange_parts(Coordinator& coordinator, const std::string& word,
   const auto texts = coordinator.gather(word, out.text());
   AllParts all;
   for (std::size_t rank = 0; rank < texts.size(); ++rank)
-    for (Reader in(texts[rank], rank); !in.at_end();) read(in, all);
+    for (PartReader in(texts[rank], rank); !in.at_end();) read(in, all);
   return all;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Values of the replicas of all processes, brought to each of them.
+// Exchanges the values of the replicas of all processes.
 
 #include <deque>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-/// The parts of every replica in replica order, with the shares they point to.
+/// The parts of every replica in replica order, with the shares they refer to.
 struct AllParts {
   std::vector<detail::Part> parts;
   std::deque<detail::ShareCount> shares;

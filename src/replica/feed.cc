@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-/// Options of a loader whose plan is made already.
+/// Options of a loader whose plan exists already.
 LoaderOptions without_plan(LoaderOptions options) {
   options.tail.reset();
   return options;
@@ -27,11 +27,11 @@ void check_epochs(const Cardinality& steps, const DistributeOptions& options) {
   const bool asked = options.steps_per_epoch.has_value();
   if (steps.is_endless() && !asked)
     throw ConfigError("distribute: the dataset is endless, so an epoch would have no end", {},
-                      "say steps_per_epoch, or leave repeat() out");
+                      "set steps_per_epoch, or leave repeat() out");
   if (!asked && (options.restart || options.short_epoch))
     throw ConfigError(fmt::format("distribute: {} without steps_per_epoch",
                                   options.restart ? "restart" : "short_epoch"),
-                      {}, "say steps_per_epoch; without it an epoch is one pass");
+                      {}, "set steps_per_epoch; without it an epoch is one pass");
   check_epoch_steps(steps, epochs_of(options));
 }
 
@@ -76,7 +76,7 @@ void Feed::Impl::end_epoch() {
   pass_steps_ = 0;
 }
 
-/// The next step of this or the next pass; nothing where the data is too short for an epoch.
+/// The next step of this or the next pass; nullopt if the data is too short for an epoch.
 std::optional<std::vector<Batch>> Feed::Impl::pull() {
   auto shares = loader_.next_step();
   if (shares) return shares;
@@ -111,7 +111,7 @@ std::optional<Step> Feed::Impl::next() {
 bool Feed::Impl::at_end() const {
   if (!steps_) return loader_.at_end();
   if (epoch_steps_ == *steps_) return true;
-  // How long a pass over a stream is, only the pass itself tells.
+  // The length of a pass over a stream is unknown until it ends.
   const Cardinality pass = plan().steps();
   const std::uint64_t pass_steps = pass.is_counted() ? pass.count() : pass_steps_;
   return !pass.is_endless() && pass_steps < *steps_ && loader_.at_end();
@@ -131,7 +131,7 @@ State Feed::Impl::state() const {
 void Feed::Impl::restore(const State& state) {
   if (steps_ && state.epochs && state.epochs->step >= *steps_)
     throw StateError(
-        fmt::format("the state was taken after {} steps of an epoch, and epochs have {} steps here",
+        fmt::format("the state was taken after {} steps of an epoch, but epochs have {} steps here",
                     state.epochs->step, *steps_),
         {}, "distribute with the steps_per_epoch that the state was saved with");
   loader_.restore(state);
@@ -143,7 +143,7 @@ void Feed::Impl::restore(const State& state) {
     epoch_ = state.epochs->epoch;
     epoch_steps_ = state.epochs->step;
   } else if (restart_) {
-    // A Loader's own state may be beyond the steps of an epoch: that epoch is over then.
+    // The state of a Loader may be beyond the steps of an epoch: that epoch is then over.
     const bool over = state.step >= *steps_;
     epoch_ = state.epoch + (over ? 1 : 0);
     epoch_steps_ = over ? 0 : state.step;
@@ -151,7 +151,7 @@ void Feed::Impl::restore(const State& state) {
     epoch_ = state.epoch;
     epoch_steps_ = state.step % *steps_;
   } else {
-    // A Loader's own state: count what it has passed in epochs of ours.
+    // The state of a Loader: convert its position to our epochs.
     const std::uint64_t pass = plan().steps().is_counted() ? plan().steps().count() : 0;
     const std::uint64_t passed = state.epoch * pass + state.step;
     epoch_ = passed / *steps_;

@@ -8,7 +8,7 @@ namespace penstock {
 
 class Feed::Impl {
  public:
-  /// `dataset` is batched by the global batch, and `options` are checked.
+  /// `dataset` has global batches, and `options` have been checked.
   Impl(const Dataset& dataset, const DistributeOptions& options, const Shares& shares,
        std::shared_ptr<StrategyCore> core);
 
@@ -40,16 +40,16 @@ class Feed::Impl {
   bool short_epoch_;
   OneBatchWatch watch_;
   bool in_loop_ = false;
-  std::uint64_t loop_steps_ = 0;  // given since a loop began
-  bool resumed_ = false;          // a state was restored, and nothing was asked for since
+  std::uint64_t loop_steps_ = 0;  // returned since a loop began
+  bool resumed_ = false;          // a state was restored, and nothing was requested since
 
-  // Used with steps_ only
+  // Only used with steps_
   std::uint64_t epoch_ = 0;
   std::uint64_t epoch_steps_ = 0;  // received in this epoch
   std::uint64_t pass_steps_ = 0;   // received in this pass
 };
 
-/// Throws ConfigError where `steps_per_epoch` and the length of the data do not fit.
+/// Throws ConfigError if `steps_per_epoch` does not fit the length of the data.
 void check_epochs(const Cardinality& steps, const DistributeOptions& options);
 
 }  // namespace penstock

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/coordinator.h"
-#include "base/launch_table.h"
+#include "base/launch_table_for_tests.h"
 #include "penstock/strategy.h"
 
 namespace penstock {
@@ -112,7 +112,7 @@ TEST(ProcessesTest, AnExplicitRankWinsAndIsChecked) {
   EXPECT_EQ(refusal(LaunchTable::torchrun(1, 2), {.coordinator = coordinator.get()}), "accepted");
   EXPECT_THAT(
       refusal({}, {.coordinator = coordinator.get(), .process = ProcessRank{.rank = 1, .size = 2}}),
-      AllOf(HasSubstr("coordinator says rank 0 of 1"), HasSubstr("rank=1")));
+      AllOf(HasSubstr("coordinator has rank 0 of 1"), HasSubstr("rank=1")));
 }
 
 }  // namespace

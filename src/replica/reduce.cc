@@ -1,5 +1,4 @@
-// Values of replicas, brought together. Floats are added in double, in replica order, and rounded
-// once.
+// Combines the values of replicas. Floats are added in double, in replica order, and rounded once.
 
 #include <fmt/format.h>
 
@@ -12,7 +11,7 @@
 namespace penstock::detail {
 namespace {
 
-/// The first value there is; all others must be like it, but for the size of `axis`.
+/// The first value; all others must have its dtype and shape, except for the size of `axis`.
 const Tensor* checked(const char* word, std::span<const Part> parts,
                       std::optional<std::size_t> free_axis) {
   const Tensor* first = nullptr;
@@ -50,22 +49,22 @@ std::size_t checked_axis(const char* word, std::int64_t axis, const Shape& shape
 
 void expect_number(const char* word, Dtype dtype) {
   if (dtype == Dtype::f64 || dtype == Dtype::f32 || dtype == Dtype::i64) return;
-  throw ConfigError(fmt::format("{}: values of {} are not added", word, dtype_name(dtype)), {},
+  throw ConfigError(fmt::format("{}: values of {} cannot be added", word, dtype_name(dtype)), {},
                     "convert them to f32, f64 or i64");
 }
 
 void expect_fraction(Dtype dtype) {
   if (dtype != Dtype::i64) return;
-  throw ConfigError("reduce(mean): the values are i64, and their mean is none", {},
+  throw ConfigError("reduce(mean): the values are i64, and their mean would not be", {},
                     "return double, float or Counted<double>");
 }
 
 [[noreturn]] void throw_no_samples() {
-  throw ConfigError("reduce(mean): no replica has a sample, and the mean of none is no number", {},
-                    "look at step.valid_count() first");
+  throw ConfigError("reduce(mean): no replica has a sample, so there is no mean", {},
+                    "check step.valid_count() first");
 }
 
-/// The axes around the one at hand: values are [outer][axis][inner].
+/// The axes around the given one: values are [outer][axis][inner].
 struct Split {
   std::size_t outer = 1;
   std::size_t length = 1;
@@ -76,7 +75,7 @@ struct Split {
   }
 };
 
-/// Says which rows of a value are padding: only where its rows are those of the share.
+/// Which rows of a value are padding: only if its rows are those of the share.
 struct Rows {
   const std::uint8_t* mask = nullptr;
   std::uint64_t count = 0;
@@ -128,7 +127,7 @@ Tensor reduce_whole(Reduce op, std::span<const Part> parts, const Tensor& like) 
     const auto values = part.value->values<T>();
     if (op == Reduce::sum) {
       sums.add(values);
-    } else if (part.count > 0) {  // 0/0 of a share of padding is nobody's mean
+    } else if (part.count > 0) {  // a share of padding only has no mean
       only = count == 0 ? &part : nullptr;
       count += PENSTOCK_OFF("reduce.counts") ? 1 : part.count;
       if (part.is_sum || PENSTOCK_OFF("reduce.counts")) {
@@ -140,7 +139,7 @@ Tensor reduce_whole(Reduce op, std::span<const Part> parts, const Tensor& like) 
   }
   if (op == Reduce::sum) return sums.tensor(like.shape());
   if (count == 0) throw_no_samples();
-  // Times n over n need not be the same number again.
+  // Multiplying and dividing by n need not return the same number.
   if (only != nullptr && !only->is_sum)
     return Tensor::copy(like.dtype(), like.shape(), only->value->raw());
   sums.divide(static_cast<double>(count));
@@ -172,7 +171,7 @@ Tensor reduce_axis(Reduce op, std::span<const Part> parts, const Tensor& like, s
   return sums.tensor(std::move(shape));
 }
 
-/// Calls `with(T{})` for the C++ type of a dtype that `expect_number` let pass.
+/// Calls `with(T{})` for the C++ type of a dtype that `expect_number` accepted.
 template <typename With>
 Tensor with_type(Dtype dtype, With with) {
   if (dtype == Dtype::f64) return with(double{});
@@ -223,7 +222,7 @@ Tensor gather_parts(std::span<const Part> parts, std::int64_t axis) {
   const Tensor& like = *first->value;
   if (is_variable(like.dtype()))
     throw ConfigError(
-        fmt::format("gather: values of {} are not gathered", dtype_name(like.dtype())));
+        fmt::format("gather: values of {} cannot be gathered", dtype_name(like.dtype())));
   const std::size_t along = checked_axis("gather", axis, like.shape());
   checked("gather", rows, along);
   Shape shape = like.shape();
@@ -257,7 +256,7 @@ void throw_no_value(std::size_t replica, std::size_t replicas) {
   throw ConfigError(
       fmt::format("replica {} has no value: its share was empty, so nothing was computed there",
                   replica),
-      {}, "ask has(replica) first, or use reduce or gather");
+      {}, "check has(replica) first, or use reduce or gather");
 }
 
 }  // namespace penstock::detail

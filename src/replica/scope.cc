@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-/// What is open in this thread, the innermost last. Another thread cannot take an entry out of it:
-/// it marks the entry closed, and it is dropped when it comes to the top.
+/// The open scopes of this thread, the innermost last. Another thread cannot remove an entry: it
+/// marks the entry closed, and it is dropped once it is on top.
 thread_local std::vector<std::shared_ptr<ScopeEntry>> open_scopes;
 
 void drop_closed() {
@@ -41,17 +41,17 @@ Scope::~Scope() {
   if (!entry_ || !entry_->open) return;
   try {
     const auto wrong = try_leave();
-    // Whatever was wrong, it is over with the object.
+    // Whatever was wrong, the scope ends with the object.
     entry_->open = false;
     if (wrong) report(*wrong);
   } catch (...) {
-    // Out of memory for the words; the user's own error matters more.
+    // Out of memory for the message; the user's own error matters more.
     entry_->open = false;
   }
 }
 
 std::optional<std::string> Scope::try_leave() {
-  if (!entry_) return "scope: this one was moved away; leave the object it was moved to";
+  if (!entry_) return "scope: this object was moved from; leave the object it was moved to";
   const std::string name = fmt::format("scope of {}", entry_->core->name());
   if (!entry_->open) return fmt::format("{}: left twice -> leave it once", name);
   drop_closed();

@@ -14,7 +14,7 @@ struct ScopeEntry {
 };
 
 Scope open_scope(std::shared_ptr<StrategyCore> core);
-/// Of the innermost open scope of this thread, or none.
+/// Of the innermost open scope of this thread, or null.
 StrategyCore* current_core();
 
 }  // namespace penstock

@@ -112,7 +112,7 @@ TEST_F(ScopeTest, AMovedScopeIsLeftOnce) {
     EXPECT_EQ(Strategy::current(), &two_);
   }
   EXPECT_EQ(Strategy::current(), nullptr);
-  EXPECT_THAT(scope.try_leave().value_or(""), HasSubstr("moved away"));  // NOLINT: that it says so
+  EXPECT_THAT(scope.try_leave().value_or(""), HasSubstr("moved from"));  // NOLINT: that it says so
 }
 
 TEST_F(ScopeTest, AStrategyMayGoBeforeItsScope) {

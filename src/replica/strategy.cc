@@ -53,13 +53,13 @@ std::vector<std::string> device_names(const char* word, const std::vector<std::s
 
 thread_local Replica* running_replica = nullptr;
 
-/// Makes `replica` the thread's own while a body runs.
-class Running {
+/// Makes `replica` the current one of the thread while a body runs.
+class RunningReplica {
  public:
-  explicit Running(Replica* replica) { running_replica = replica; }
-  ~Running() { running_replica = nullptr; }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
+  explicit RunningReplica(Replica* replica) { running_replica = replica; }
+  ~RunningReplica() { running_replica = nullptr; }
+  RunningReplica(const RunningReplica&) = delete;
+  RunningReplica& operator=(const RunningReplica&) = delete;
 };
 
 /// While a function of `distribute_from_function` runs.
@@ -90,10 +90,11 @@ World world_of(const StrategyOptions& options) {
   if (!options.process) return world;
   const World named = find_world(asked);
   if (named.rank != world.rank || named.size != world.size)
-    throw ConfigError(fmt::format("world: the coordinator says rank {} of {}, rank={} and size={} "
-                                  "were given",
-                                  world.rank, world.size, named.rank, named.size),
-                      {}, "leave process out: the coordinator knows");
+    throw ConfigError(
+        fmt::format("world: the coordinator has rank {} of {}, but rank={} and size={} "
+                    "were given",
+                    world.rank, world.size, named.rank, named.size),
+        {}, "leave process out: the coordinator determines it");
   return world;
 }
 
@@ -104,7 +105,7 @@ Replica& Replica::current() {
   }
   if (running_replica == nullptr)
     throw ConfigError(
-        "replica: there is none here: replicas and their ids exist only inside strategy.run", {},
+        "replica: no replica runs in this thread: they exist only inside strategy.run", {},
         "don't shard data by replica: strategy.distribute(dataset) cuts every batch");
   return *running_replica;
 }
@@ -191,7 +192,7 @@ void Strategy::expect_outside_run(const char* word) const {
         "call it outside the function that run calls");
 }
 
-/// Values of other processes come through a coordinator that knows them.
+/// Values of other processes need a coordinator.
 void Strategy::expect_group(const char* word) const {
   if (core_->world.size > 1 && core_->coordinator.world() == 1)
     throw ConfigError(fmt::format("{}: this strategy spans {} processes ({})", word,
@@ -222,12 +223,12 @@ Feed Strategy::distribute(const Dataset& dataset, const DistributeOptions& optio
                       "return the dataset; it is distributed once");
   if (options.loader.shares)
     throw ConfigError("distribute: loader.shares was set", {},
-                      "leave it out: the strategy cuts for its replicas");
+                      "leave it out: the strategy sets the shares");
   if (dataset.batched()) check_epochs(dataset.cardinality(), options);
   Coordinator& coordinator = core_->coordinator;
   const Shares shares{core_->replicas(), first_replica(), core_->local_replicas()};
   auto feed = std::make_unique<Feed::Impl>(dataset, options, shares, core_);
-  // With a tail that is filled in here the plan may have other lengths than the description.
+  // With a tail set here the plan may have other lengths than the dataset.
   check_epochs(feed->plan().steps(), options);
   compare_plans(coordinator, feed->plan(), Comparing::all);
   feed->share_seed(coordinator);
@@ -251,9 +252,9 @@ Feed Strategy::distribute_from_function(const std::function<Dataset(const InputC
   }();
   if (!made.batched())
     throw ConfigError("distribute_from_function: the dataset has no batches", {},
-                      "end it with batch(b), b samples for each replica");
-  // The batches of the function are put together to one global batch and cut again, so that the
-  // last ones are spread over all replicas.
+                      "end it with batch(b), b samples per replica");
+  // The batches of the function are combined to one global batch and cut again, so that the last
+  // ones are spread over all replicas.
   const std::uint64_t batch = Plan(made).batch_samples();
   BatchOptions global;
   DistributeOptions rest = options;
@@ -263,7 +264,7 @@ Feed Strategy::distribute_from_function(const std::function<Dataset(const InputC
   check_epochs(dataset.cardinality(), options);
   const Shares shares{core_->local_replicas(), 0, core_->local_replicas()};
   auto feed = std::make_unique<Feed::Impl>(dataset, rest, shares, core_);
-  // Weights are exact only where every process has as many samples in each step.
+  // Weights are exact only if every process has the same number of samples in each step.
   compare_plans(coordinator, feed->plan(), Comparing::geometry);
   feed->share_seed(coordinator);  // a function that shuffles and shards needs one order
   return Feed(std::move(feed));
@@ -272,15 +273,15 @@ Feed Strategy::distribute_from_function(const std::function<Dataset(const InputC
 void Strategy::run_step(const Step& step, const std::function<void(Replica&, const Batch&)>& body) {
   expect_outside_run("run");
   if (!step.core_)
-    throw ConfigError("run: this step was moved away", {}, "pass what feed.next() returned");
+    throw ConfigError("run: this step was moved from", {}, "pass what feed.next() returned");
   if (step.core_ != core_)
-    throw ConfigError(
-        fmt::format("run: this step is of feed {} of another {}", step.feed_, step.core_->name()),
-        {}, "distribute the dataset with the strategy that runs it");
+    throw ConfigError(fmt::format("run: this step belongs to feed {} of another {}", step.feed_,
+                                  step.core_->name()),
+                      {}, "distribute the dataset with the strategy that runs it");
   std::vector<bool> takes_part;
   takes_part.reserve(step.shares_.size());
   for (const Batch& share : step.shares_) takes_part.push_back(share.rows() > 0);
-  // By value: a replica that was abandoned still has its share.
+  // By value: an abandoned replica still has its share.
   run_members(takes_part, [shares = step.shares_, body](Replica& replica) {
     const Batch& share = shares[replica.local_id()];
     replica.count_ = share.valid_count();
@@ -303,7 +304,7 @@ void Strategy::run_members(const std::vector<bool>& takes_part,
     replica.device_ = core->devices[member];
     replica.team_ = &core->team;
     replica.one_process_ = core->world.size == 1;
-    const Running running(&replica);
+    const RunningReplica running(&replica);
     const Scope scope = open_scope(core);
     body(replica);
   });

@@ -141,7 +141,7 @@ TEST(StrategyTest, AStepOfAnotherStrategyIsRefused) {
                                                HasSubstr("distribute the dataset with"))));
   const Step taken = std::move(*step);
   EXPECT_THAT([&] { other.run(nothing, *step); },  // NOLINT: that it says so
-              ThrowsMessage<ConfigError>(HasSubstr("moved away")));
+              ThrowsMessage<ConfigError>(HasSubstr("moved from")));
 }
 
 TEST(StrategyTest, RunAndDistributeInsideRunAreRefused) {

@@ -17,7 +17,7 @@ std::string text_of(const std::exception_ptr& error) {
   } catch (const std::exception& known) {
     return known.what();
   } catch (...) {
-    return "an exception that is no std::exception";
+    return "an exception that is not a std::exception";
   }
 }
 
@@ -89,7 +89,7 @@ void Team::thread_body(std::uint32_t member) {
       if (members_[member].doing == Doing::absent) continue;
       run = current_;
     }
-    // Abandoned: nothing is touched any more, the team may go with the run.
+    // Abandoned: nothing may be accessed any more, since the team may be destroyed with the run.
     if (!perform(member, run)) return;
   }
 }
@@ -119,11 +119,11 @@ bool Team::perform(std::uint32_t member, const std::shared_ptr<Run>& run) {
   return true;
 }
 
-/// The first failure is the cause, and everyone who waits is told; later ones are kept for the
+/// The first failure is the cause, and wakes every member that waits; later ones are kept for the
 /// report.
 void Team::fail(std::uint32_t member, std::exception_ptr cause) {
   if (first_) {
-    // That a replica was cancelled follows from the first cause and says nothing more.
+    // A cancellation follows from the first cause and adds nothing.
     if (cause != first_ && !is_cancelled(cause)) members_[member].further = std::move(cause);
     return;
   }
@@ -139,7 +139,7 @@ std::vector<std::uint32_t> Team::members(Doing doing) const {
   return found;
 }
 
-/// An error when somebody waits for a member that has returned.
+/// An error if a member waits for one that has returned.
 std::exception_ptr Team::absence() const {
   const auto waiting = members(Doing::waiting);
   const auto returned = members(Doing::returned);
@@ -199,7 +199,7 @@ Tensor Team::meet(std::uint32_t member, const std::string& word, const detail::P
     }
     return outcome_;
   }
-  // One that has returned already will not come, whatever the others still do.
+  // A member that has returned will not call it, whatever the others do.
   if (auto missing = absence()) {
     own.doing = Doing::computing;
     fail(member, missing);
@@ -216,7 +216,7 @@ Tensor Team::meet(std::uint32_t member, const std::string& word, const detail::P
     throw;
   }
   throw_if_abandoned();
-  // All must have come for a next meeting to end, so the outcome is still that of this one.
+  // All must arrive before the next collective can end, so the outcome is still that of this one.
   if (meeting_ != meeting) return outcome_;
   own.doing = Doing::computing;
   throw_cancelled(member, word);
@@ -227,7 +227,7 @@ bool Team::cancelled() const {
   return first_ != nullptr || (run_here != nullptr && run_here->abandoned);
 }
 
-/// Lets whoever owns the thread look, without the lock.
+/// Calls `while_waiting`, without the lock.
 void Team::look_up() {
   if (!while_waiting_) return;
   mutex_.unlock();
@@ -240,10 +240,10 @@ void Team::look_up() {
   mutex_.lock();
 }
 
-/// Waits until `done`, and says who is waited for when that takes long.
+/// Waits until `done`, and reports which members it waits for if that takes long.
 template <typename Done>
 void Team::wait(const char* who, Done done) {
-  // A virtual clock wakes nobody, so the wait looks at it now and then.
+  // A virtual clock wakes nobody, so the wait polls it.
   constexpr std::chrono::milliseconds kLook{100};
   const Nanoseconds start = clock_.now();
   Nanoseconds next = stall_after_;
@@ -254,7 +254,7 @@ void Team::wait(const char* who, Done done) {
     if (waited < next || done()) continue;
     next *= 2;
     const std::string text =
-        fmt::format("{}: waiting for {} s for {}, which still computes", who,
+        fmt::format("{}: waiting for {} s for {}, which is still computing", who,
                     std::chrono::duration_cast<std::chrono::seconds>(waited).count(),
                     replicas_text(members(Doing::computing)));
     // The sink is a user's function.

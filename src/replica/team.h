@@ -1,6 +1,6 @@
 #pragma once
-// The threads of a strategy: one per replica, the first being the caller's. They are started with
-// the first run, wait between runs, and meet inside one through `meet`.
+// The threads of a strategy: one per replica, the first being the caller's. They start with the
+// first run, wait between runs, and synchronize inside a run through `meet`.
 
 #include <chrono>
 #include <cstdint>
@@ -23,29 +23,29 @@ class Team {
   struct Options {
     Clock* clock = nullptr;
     std::chrono::milliseconds stall_after = std::chrono::seconds(30);
-    std::function<void()> while_waiting = {};  // called now and then by members that wait
+    std::function<void()> while_waiting = {};  // called repeatedly by members that wait
   };
   Team(std::uint32_t size, const Options& options);
-  /// Joins; call it while nobody is in `run`.
+  /// Joins the threads; call it while no thread is in `run`.
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
   /// Calls `body(member)` for every member with `takes_part`, each in its own thread, member 0 in
-  /// the caller's. Rethrows the first failure by time; what else failed goes to a report. Throws
-  /// ConfigError when a run is under way. What `while_waiting` throws in the caller's thread ends
-  /// the run: a member that has not returned half a second later is abandoned with `body`, which
-  /// must own all that it touches, this team included.
+  /// the caller's. Rethrows the first failure by time; the others go to a report. Throws
+  /// ConfigError while another run is in progress. An exception from `while_waiting` in the
+  /// caller's thread ends the run: a member that has not returned half a second later is abandoned
+  /// with `body`, which must own everything it touches, including this team.
   void run(const std::vector<bool>& takes_part, std::function<void(std::uint32_t)> body);
 
   using Combine = std::function<Tensor(std::span<const detail::Part>)>;
-  /// Inside a body: waits for all who take part, and returns what `combine` makes of all parts in
-  /// member order (those of absent members have no value). `word` must be the same for all. Throws
-  /// CancelledError when another member has failed, and ConfigError when one has returned instead
-  /// of coming.
+  /// Inside a body: waits for all members that take part, and returns the result of `combine` for
+  /// all parts in member order (absent members have no value). `word` must be the same for all.
+  /// Throws CancelledError if another member has failed, and ConfigError if one has returned
+  /// without calling it.
   Tensor meet(std::uint32_t member, const std::string& word, const detail::Part& part,
               const Combine& combine);
-  /// Inside a body: true when a member has failed.
+  /// Inside a body: true if a member has failed.
   [[nodiscard]] bool cancelled() const;
   void stop();
 
@@ -53,23 +53,23 @@ class Team {
   enum class Doing : std::uint8_t { absent, computing, waiting, returned };
   struct Member {
     Doing doing = Doing::absent;
-    std::string word;  // of the meeting it waits in
+    std::string word;  // of the collective it waits in
     detail::Part part;
-    std::exception_ptr further;  // what it threw after the first cause
+    std::exception_ptr further;  // its exception after the first cause
   };
 
-  /// One call of `run`; lives as long as the last thread that is inside.
+  /// One call of `run`; lives as long as the last thread inside.
   struct Run {
     explicit Run(std::function<void(std::uint32_t)> function) : body(std::move(function)) {}
     const std::function<void(std::uint32_t)> body;
     bool interrupted = false;  // by `while_waiting`; both guarded by the team's mutex
-    bool abandoned = false;    // who is still inside has no part in the team any more
+    bool abandoned = false;    // threads still inside no longer belong to the team
   };
-  static thread_local const Run* run_here;  // that the calling thread is inside
+  static thread_local const Run* run_here;  // the run that the calling thread is inside
 
   void start_threads();
   void thread_body(std::uint32_t member);
-  /// False when the run was abandoned meanwhile.
+  /// False if the run was abandoned meanwhile.
   bool perform(std::uint32_t member, const std::shared_ptr<Run>& run);
   void await_others(Run& run) PENSTOCK_REQUIRES(mutex_);
   void abandon(Run& run) PENSTOCK_REQUIRES(mutex_);
@@ -102,7 +102,7 @@ class Team {
   std::exception_ptr first_ PENSTOCK_GUARDED_BY(mutex_);
   std::uint32_t first_member_ PENSTOCK_GUARDED_BY(mutex_) = 0;
 
-  std::vector<std::unique_ptr<Thread>> threads_;  // touched by run's caller and stop only
+  std::vector<std::unique_ptr<Thread>> threads_;  // accessed only by the caller of run and by stop
 };
 
 }  // namespace penstock

@@ -261,7 +261,7 @@ TEST(TeamTest, AReplicaThatIsWaitedForLongIsReported) {
     team.meet(member, "all_reduce(sum)", one(), summed);
   });
   EXPECT_THAT(reports.text(), AllOf(HasSubstr("all_reduce(sum): waiting for"),
-                                    HasSubstr("for replica 1, which still computes")));
+                                    HasSubstr("for replica 1, which is still computing")));
 }
 
 TEST(TeamTest, ATeamThatNeverRanEndsQuietly) {

@@ -6,7 +6,7 @@
 
 #include "base/io.h"
 #include "base/report.h"
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "penstock/loader.h"
 
 namespace penstock {

@@ -71,7 +71,7 @@ Ragged Batch::ragged(std::string_view path) const {
 
 namespace {
 
-/// The shape of a row of `bytes` bytes, where one size is left open; nothing where more are.
+/// The shape of a row of `bytes` bytes if one size is unknown; nullopt if more are.
 std::optional<Shape> shape_of_row(const FieldSpec& field, std::size_t bytes) {
   Shape shape = field.shape;
   std::int64_t* open = nullptr;
@@ -105,7 +105,7 @@ Sample Batch::row(std::size_t index) const {
       const auto shape = shape_of_row(field, value.size());
       if (!shape)
         throw ConfigError(
-            fmt::format("field \"{}\" ({}) leaves several sizes open, and a batch keeps one",
+            fmt::format("field \"{}\" ({}) has several unknown sizes, a batch can have one",
                         field.path, field.text()),
             {}, "declare all sizes but one");
       leaves.push_back(Tensor::view(field.dtype, *shape, value, data_));
@@ -130,7 +130,7 @@ std::span<const float> Batch::weight() const {
 double Batch::loss_scale() const {
   if (PENSTOCK_OFF("batch.loss_scale")) return 1;
   const ShareFacts& facts = data_->facts();
-  // Weights are floats; what a fraction lost by that is made good here, so that both are exact.
+  // Weights are floats; the fraction lost by rounding is compensated here, so that both are exact.
   const double weight = facts.weight().value();
   const double rounding = weight > 0 ? weight / static_cast<double>(static_cast<float>(weight)) : 1;
   return facts.loss_scale().value() * rounding;

@@ -76,7 +76,7 @@ void BatchData::drop_varying() {
 }
 
 void BatchData::weigh() {
-  // In every use: a consumer may have written into them.
+  // In every use: a consumer may have written to them.
   masked_ = 0;
   uneven_ = facts_.slots > 0;
   const auto each = static_cast<float>(facts_.weight().value());
@@ -95,7 +95,7 @@ void BatchData::empty_row(std::size_t row) {
 }
 
 void BatchData::drop_rows(std::span<const std::uint8_t> flags, bool keep_one) {
-  // Nothing is written where nothing is left out: others may be looking at how many rows there are.
+  // Writes nothing if no row failed: other threads may be reading the number of rows.
   if (std::ranges::all_of(flags, [](std::uint8_t flag) { return flag == kRowGood; })) return;
   const auto failed = [](std::uint8_t flag) { return flag == kRowFailed; };
   keep_one = keep_one && std::ranges::all_of(flags, failed);
@@ -164,7 +164,7 @@ std::shared_ptr<BatchData> BatchRing::acquire(const std::shared_ptr<const BatchL
   std::unique_ptr<BatchData> batch;
   {
     Lock lock(mutex_);
-    // The latest back is the warmest in cache.
+    // The one returned last is the warmest in the cache.
     for (std::size_t i = spare_.size(); i-- > 0 && !batch;) {
       if (&spare_[i]->layout() != layout.get() || !spare_[i]->fence_passed()) continue;
       batch = std::move(spare_[i]);
@@ -180,7 +180,7 @@ std::shared_ptr<BatchData> BatchRing::acquire(const std::shared_ptr<const BatchL
 }
 
 void BatchRing::release(std::unique_ptr<BatchData> batch) {
-  // What a device still reads must stay, even when there are enough.
+  // Slabs that a device still reads must stay, even if there are enough.
   const bool busy = !batch->fence_passed();
   if (!busy) batch->drop_varying();
   const std::size_t bytes = batch->bytes();

@@ -1,6 +1,6 @@
 #pragma once
-// What stands behind a Batch: a slab with its layout, and who the rows are. Used again when nobody
-// looks at it any more.
+// The data behind a Batch: a slab with its layout, and the identity of the rows. Reused when
+// nothing references it.
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +14,8 @@
 
 namespace penstock {
 
-/// Where the fields of a batch of up to `rows_max` rows lie in its slab; every part starts on 64.
+/// Where the fields of a batch of up to `rows_max` rows are in its slab; every part is aligned
+/// to 64.
 struct BatchLayout {
   BatchLayout(ElementSpec fields, std::size_t rows);
   ElementSpec spec;
@@ -37,8 +38,8 @@ struct Ratio {
   }
 };
 
-/// Numbers of one share of one step. The mean over its rows of weight * loss, times its loss scale,
-/// averaged over the shares, is the mean over the samples of the step.
+/// The numbers of one share of one step. The mean over its rows of weight * loss, times its loss
+/// scale, averaged over the shares, is the mean over the samples of the step.
 struct ShareFacts {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;
@@ -46,10 +47,10 @@ struct ShareFacts {
   std::uint32_t shares = 1;
   std::size_t rows = 0;         // that are samples
   std::uint64_t step_rows = 0;  // of all shares
-  std::size_t slots = 0;        // rows of a padded share, empty ones included; 0: not padded
+  std::size_t slots = 0;        // rows of a padded share, including padding; 0: not padded
 
   [[nodiscard]] std::size_t all_rows() const { return slots > 0 ? slots : rows; }
-  /// Of a row that is a sample.
+  /// The weight of a row that is a sample.
   [[nodiscard]] Ratio weight() const {
     return slots > 0 ? Ratio{shares * std::uint64_t{slots}, step_rows} : Ratio{};
   }
@@ -62,17 +63,17 @@ class BatchData {
  public:
   BatchData(std::shared_ptr<const BatchLayout> layout, Slab slab);
 
-  /// Makes it the batch of `facts`, to be filled.
+  /// Prepares it as the batch of `facts`, to be filled.
   void begin(const ShareFacts& facts);
   /// The rows to be filled. Varying fields go to `tensors` and become (offsets, values) in
   /// `gather`.
   [[nodiscard]] const BlockView& rows() const { return view_; }
-  /// Leaves out the rows that failed: later rows move up, or in a padded share, which keeps its
-  /// shape, they become empty. Masked rows become empty and keep their place and id. With
-  /// `keep_one` the first of rows that all failed stays as an empty one.
+  /// Removes the rows that failed: later rows move up; in a padded share, which keeps its shape,
+  /// they become padding. Masked rows become padding and keep their place and id. With `keep_one`,
+  /// if all rows failed, the first stays as padding.
   void drop_rows(std::span<const std::uint8_t> flags, bool keep_one = false);
-  /// Empties the slots without a sample and packs the varying fields; call once, when all rows are
-  /// written.
+  /// Clears the slots without a sample and packs the varying fields; call it once, after all rows
+  /// are written.
   void gather();
 
   [[nodiscard]] const BatchLayout& layout() const { return *layout_; }
@@ -82,10 +83,10 @@ class BatchData {
   [[nodiscard]] std::byte* at(std::size_t offset) const { return slab_.data() + offset; }
   [[nodiscard]] Ragged ragged(std::size_t field) const;
   [[nodiscard]] std::size_t bytes() const { return slab_.bytes() + varying_bytes_; }
-  /// Lets go of the packed values of varying fields, which nobody will read again.
+  /// Frees the packed values of varying fields, which will not be read again.
   void drop_varying();
   void set_fence(Fence fence) const;
-  /// True when nothing reads the slab any more.
+  /// True if nothing reads the slab any more.
   [[nodiscard]] bool fence_passed() const;
 
  private:
@@ -101,8 +102,8 @@ class BatchData {
   const std::shared_ptr<const BatchLayout> layout_;
   Slab slab_;
   ShareFacts facts_;
-  bool uneven_ = false;     // rows may not all be valid and weigh 1
-  std::size_t masked_ = 0;  // rows that are there without a sample
+  bool uneven_ = false;     // some rows may be invalid or have a weight other than 1
+  std::size_t masked_ = 0;  // rows without a sample
   BlockView view_;
   std::vector<Column> columns_;
   std::vector<Tensor> tensors_;
@@ -112,14 +113,14 @@ class BatchData {
   mutable Fence fence_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
-/// Gives out batches and takes them back when their last owner lets go. Thread-safe. A consumer
-/// that keeps its batches gets new slabs; at most `spare_bytes_max` wait here.
+/// Hands out batches and reuses them after their last owner has released them. Thread-safe. A
+/// consumer that keeps its batches gets new slabs; at most `spare_bytes_max` bytes wait here.
 class BatchRing : public std::enable_shared_from_this<BatchRing> {
  public:
   BatchRing(std::shared_ptr<Allocator> allocator, std::size_t spare_bytes_max)
       : allocator_(std::move(allocator)), spare_bytes_max_(spare_bytes_max) {}
 
-  /// A batch of that layout for `facts`, whose slab nobody reads.
+  /// A batch of that layout for `facts`, with a slab that nothing reads.
   std::shared_ptr<BatchData> acquire(const std::shared_ptr<const BatchLayout>& layout,
                                      const ShareFacts& facts);
   [[nodiscard]] std::size_t spare_bytes() const;

@@ -43,7 +43,7 @@ void expect_round_trips() {
   }
 }
 
-/// Between each two neighbours, up to infinity: the middle goes to the even one, what is next to
+/// Between each two neighbors, up to infinity: the middle goes to the even one, what is next to
 /// the middle goes to the nearer one. `infinity` has the bits of T's infinity, `middle` gives the
 /// exact middle of the value with some bits and the next.
 template <typename T, typename Middle>

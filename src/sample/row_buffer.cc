@@ -75,7 +75,8 @@ std::size_t keep_rows(const BlockView& block, std::span<const std::uint8_t> keep
     }
     std::size_t end = row;
     while (end < keep.size() && keep[end] != 0) ++end;
-    // Runs may overlap their new place by more than their length; a row at a time is always right.
+    // Runs may overlap their new place by more than their length; moving one row at a time is
+    // always right.
     if (row - kept >= end - row) {
       copy_rows(block, row, block, kept, end - row);
     } else if (row != kept) {

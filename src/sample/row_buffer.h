@@ -1,5 +1,5 @@
 #pragma once
-// Rows that outlive the call that made them: what was pulled from a stream.
+// Rows that outlive the call that computed them: rows pulled from a stream.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace penstock {
 
-/// Grows as rows come; used by one thread at a time, read by many.
+/// Grows as rows arrive; written by one thread at a time, read by many.
 class RowBuffer {
  public:
-  /// `spec` must outlive the buffer. While it is unknown rows are whole samples.
+  /// `spec` must outlive the buffer. While it is unknown, rows are whole samples.
   explicit RowBuffer(const ElementSpec& spec);
   RowBuffer(const RowBuffer&) = delete;
   RowBuffer& operator=(const RowBuffer&) = delete;
 
-  /// Room for `rows` rows; those that are there stay.
+  /// Makes room for `rows` rows; existing rows stay.
   void reserve(std::size_t rows);
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
   /// Rows [first, first + rows), which must be within the capacity. Valid until `reserve`.
@@ -37,7 +37,7 @@ class RowBuffer {
   std::vector<Sample> samples_;
   std::vector<std::uint64_t> sample_id_;
   std::vector<std::uint64_t> occurrence_;
-  std::vector<Column> columns_;  // of the view that was asked for last
+  std::vector<Column> columns_;  // of the view requested last
 };
 
 /// Moves the rows whose flag is set to the front, in order, and returns how many there are.

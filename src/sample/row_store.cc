@@ -17,7 +17,7 @@ struct RowStore::Chunk {
 
 namespace {
 
-/// What a row holds outside of the dense columns.
+/// The part of a row outside the dense columns.
 std::uint64_t varying_bytes_of(const BlockView& block, std::size_t row) {
   std::uint64_t bytes = 0;
   for (const Column& column : block.columns)
@@ -27,7 +27,7 @@ std::uint64_t varying_bytes_of(const BlockView& block, std::size_t row) {
   return bytes;
 }
 
-/// Differs between threads that live at the same time.
+/// Differs between threads that are alive at the same time.
 const void* this_thread() {
   thread_local const char here = 0;
   return &here;
@@ -84,7 +84,7 @@ void RowStore::put(std::span<const std::uint64_t> numbers, const BlockView& bloc
     Lock lock(shard.mutex);
     auto& chunk = shard.chunks[id];
     if (!chunk) {
-      // Memory is taken by the chunk, so it is counted by the chunk.
+      // Memory is allocated by the chunk, so it is counted by the chunk.
       const std::uint64_t chunk_bytes = dense_bytes * kChunkRows;
       if (bytes_.fetch_add(chunk_bytes) + chunk_bytes > bytes_max_) {
         bytes_.fetch_sub(chunk_bytes);

@@ -1,5 +1,5 @@
 #pragma once
-// Rows kept in memory by number: what `cache()` fills. Thread-safe; what is in stays in.
+// Rows in memory by number: the storage of `cache()`. Thread-safe; rows are never removed.
 
 #include <array>
 #include <atomic>
@@ -18,24 +18,24 @@ class RowStore {
  public:
   explicit RowStore(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  /// Copies the rows that are in to `out` (row i is number numbers[i]) and returns the others' i.
+  /// Copies the stored rows to `out` (row i is number numbers[i]) and returns i of the others.
   std::vector<std::uint32_t> get(std::span<const std::uint64_t> numbers, const BlockView& out);
   /// The same for rows `some` of `out` only.
   std::vector<std::uint32_t> get(std::span<const std::uint64_t> numbers,
                                  std::span<const std::uint32_t> some, const BlockView& out);
 
-  /// Rows that the calling thread computes, so that no other one does at the same time.
+  /// Rows that the calling thread computes; no other thread computes them at the same time.
   class Claim {
    public:
-    /// Of the rows `missing`, takes those that no other thread computes; when the store is full
-    /// all of them, since nobody could take over what another one has computed.
+    /// Of the rows `missing`, claims those that no other thread computes; if the store is full all
+    /// of them, since no thread could reuse what another one computes.
     Claim(RowStore& store, std::span<const std::uint64_t> numbers,
           std::span<const std::uint32_t> missing);
     ~Claim();
     Claim(const Claim&) = delete;
     Claim& operator=(const Claim&) = delete;
     [[nodiscard]] std::span<const std::uint32_t> rows() const { return rows_; }
-    /// Those of `missing` that other threads compute.
+    /// The rows of `missing` that other threads compute.
     [[nodiscard]] const std::vector<std::uint32_t>& others() const { return others_; }
 
    private:
@@ -44,12 +44,12 @@ class RowStore {
     std::vector<std::uint32_t> rows_;
     std::vector<std::uint32_t> others_;
   };
-  /// Waits until no other thread computes row `number`. False when `wanted()` says that nobody
-  /// needs it any more. Call it without a claim: then no two threads wait for each other. A thread
-  /// that has not come back after 30 s (it may be stuck for good) loses its claim.
+  /// Waits until no other thread computes row `number`. Returns false once `wanted()` returns
+  /// false. Call it without a claim, so that no two threads wait for each other. A thread that has
+  /// not finished after 30 s (it may be stuck forever) loses its claim.
   bool wait_for(std::uint64_t number, bool (*wanted)());
   [[nodiscard]] bool has(std::uint64_t number);
-  /// Keeps the rows of `block` unless they are in already or the limit is reached.
+  /// Stores the rows of `block`, except those already stored, until the limit is reached.
   void put(std::span<const std::uint64_t> numbers, const BlockView& block);
 
   [[nodiscard]] std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
@@ -72,7 +72,7 @@ class RowStore {
 
   const std::uint64_t bytes_max_;
   std::atomic<std::uint64_t> bytes_{0};
-  std::atomic<bool> full_{false};  // a row was refused
+  std::atomic<bool> full_{false};  // a row did not fit
   std::array<Shard, kShards> shards_;
 };
 

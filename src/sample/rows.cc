@@ -40,7 +40,7 @@ std::optional<std::string> write_row(const BlockView& block, std::size_t row,
     if (sample.leaves().empty()) return "the sample has no tensors";
     std::vector<Tensor> leaves;
     for (const Tensor& leaf : sample.leaves()) {
-      if (leaf.empty()) return "one of the sample's tensors was never made";
+      if (leaf.empty()) return "one of the sample's tensors is empty";
       leaves.push_back(leaf.kept());
     }
     block.samples[row] = Sample::assemble(sample.structure(), std::move(leaves));
@@ -61,7 +61,7 @@ std::optional<std::string> write_row(const BlockView& block, std::size_t row,
 
 void copy_rows(const BlockView& from, std::size_t from_row, const BlockView& to, std::size_t to_row,
                std::size_t rows) {
-  if (rows == 0) return;  // an empty block may have no memory at all
+  if (rows == 0) return;  // an empty block may have no memory
   for (std::size_t i = 0; i < from.columns.size(); ++i) {
     const Column& source = from.columns[i];
     const Column& target = to.columns[i];

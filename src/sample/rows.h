@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-/// True when the rows of a field all have the same number of bytes, known beforehand.
+/// True if all rows of a field have the same number of bytes, known in advance.
 inline bool is_dense(const FieldSpec& field) {
   return !is_variable(field.dtype) && shape_known(field.shape);
 }
@@ -21,9 +21,9 @@ inline std::size_t row_bytes(const FieldSpec& field) {
   return shape_values(field.shape) * dtype_size(field.dtype);
 }
 
-/// Row `row` as a sample whose dense tensors look into the block.
+/// Row `row` as a sample whose dense tensors are views of the block.
 Sample read_row(const BlockView& block, std::size_t row);
-/// Writes `sample` to a row; what differs from the block's spec, if anything does.
+/// Writes `sample` to a row; returns the difference from the block's spec, if any.
 [[nodiscard]] std::optional<std::string> write_row(const BlockView& block, std::size_t row,
                                                    const Sample& sample);
 /// Copies rows and their identity. Both blocks have the same spec.
@@ -35,10 +35,10 @@ void scatter_rows(const BlockView& from, const BlockView& to,
 /// Rows [first, first + rows) of `block`; the columns live in `scratch`.
 BlockView cut_rows(const BlockView& block, std::size_t first, std::size_t rows, Scratch& scratch);
 
-/// A block of its own, for what passes from one op to the next. Lives within a Scratch::Frame.
+/// A block with its own memory, passed from one op to the next. Lives within a Scratch::Frame.
 class ScratchBlock {
  public:
-  /// Without `identity` (the identity of the block it will become) it makes its own.
+  /// Without `identity` (the identity of the block it will become) it creates its own.
   ScratchBlock(const ElementSpec& spec, std::size_t rows, Scratch& scratch,
                std::optional<Identity> identity = std::nullopt);
   [[nodiscard]] const BlockView& view() const { return view_; }

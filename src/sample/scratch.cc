@@ -23,7 +23,7 @@ std::byte* Scratch::allocate(std::size_t bytes) {
     used_ = 0;
   }
   if (chunk_ == chunks_.size()) {
-    // As much as all before: few chunks, and never more than about twice what is needed.
+    // As much as all chunks before: few chunks, and at most about twice what is needed.
     const std::size_t chunk_size =
         std::max({size, kChunkBytes, std::min(this->bytes(), kGrowthMax)});
     chunks_.push_back({std::unique_ptr<std::byte, Free>(static_cast<std::byte*>(
@@ -43,7 +43,7 @@ std::size_t Scratch::bytes() const {
 }
 
 void Scratch::trim() {
-  const std::size_t first = chunk_ + (used_ > 0 ? 1 : 0);  // that nobody uses
+  const std::size_t first = chunk_ + (used_ > 0 ? 1 : 0);  // the first unused one
   if (chunks_.size() <= first) return;
   const auto unused = chunks_.begin() + static_cast<std::ptrdiff_t>(first);
   if (chunks_.size() == first + 1 && unused->size <= kIdleBytesMax) return;

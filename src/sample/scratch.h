@@ -1,5 +1,5 @@
 #pragma once
-// Memory for what lives while one block is computed. One per thread; frames nest like calls.
+// Memory for temporary data while one block is computed. One per thread; frames nest like calls.
 
 #include <cstddef>
 #include <memory>
@@ -9,7 +9,7 @@ namespace penstock {
 
 class Scratch {
  public:
-  /// Memory aligned to 64, uninitialised, valid until the frame around it ends.
+  /// Memory aligned to 64, uninitialized, valid until the surrounding frame ends.
   std::byte* allocate(std::size_t bytes);
   template <typename T>
   T* array(std::size_t count) {
@@ -17,12 +17,12 @@ class Scratch {
     return reinterpret_cast<T*>(allocate(count * sizeof(T)));
   }
 
-  /// Memory that it holds now. Between outermost frames that is one chunk of kIdleBytesMax at most,
-  /// besides what was allocated outside of frames: records of growing size do not add up.
+  /// Memory that it holds now. Between outermost frames that is at most one chunk of kIdleBytesMax,
+  /// plus what was allocated outside of frames: records of growing size do not accumulate.
   [[nodiscard]] std::size_t bytes() const;
   static constexpr std::size_t kIdleBytesMax = std::size_t{64} << 20;
 
-  /// Gives back, at its end, all that was allocated since its start.
+  /// Its destructor frees everything allocated since its construction.
   class Frame {
    public:
     explicit Frame(Scratch& scratch)
@@ -44,7 +44,7 @@ class Scratch {
   };
 
  private:
-  /// Keeps the largest of the chunks that nobody uses, unless that is too large as well.
+  /// Keeps the largest unused chunk, unless it is too large.
   void trim();
 
   struct Free {

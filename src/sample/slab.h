@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-/// Memory from an allocator, given back when destroyed. Movable.
+/// Memory from an allocator; the destructor returns it. Movable.
 class Slab {
  public:
   Slab() = default;

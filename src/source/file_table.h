@@ -1,6 +1,6 @@
 #pragma once
-// Names, sizes and labels of files, millions of them: one run of bytes and three arrays, about 20
-// bytes for a file besides its name.
+// Names, sizes and labels of files, millions of them: one byte string and three arrays, about 20
+// bytes per file plus its name.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace penstock {
 
-/// Built once by one thread, then read by any.
+/// Built once by one thread, then read by any thread.
 class FileTable {
  public:
   static constexpr std::uint64_t kSizeUnknown = UINT64_MAX;
 
-  /// Names are relative to `root`; an empty one leaves them as they are.
+  /// Names are relative to `root`; an empty one leaves them unchanged.
   explicit FileTable(std::string root) : root_(std::move(root)) {}
 
   void reserve(std::size_t files, std::size_t name_bytes);
@@ -32,19 +32,19 @@ class FileTable {
   }
   [[nodiscard]] std::uint64_t bytes(std::size_t file) const { return bytes_[file]; }
   [[nodiscard]] std::int32_t label(std::size_t file) const { return labels_[file]; }
-  /// Where the file is.
+  /// The path of the file.
   [[nodiscard]] std::string path(std::size_t file) const;
   [[nodiscard]] std::uint64_t bytes_total() const;
-  /// Of the memory it takes.
+  /// Bytes of memory that it uses.
   [[nodiscard]] std::size_t memory_bytes() const;
 
-  /// Count, relative names and sizes; walks through all of them.
+  /// A digest of the count, relative names and sizes; visits all of them.
   void identify(Digest& digest) const;
 
  private:
   std::string root_;
   std::string names_;
-  std::vector<std::uint64_t> ends_{0};  // of the name before; one more than files
+  std::vector<std::uint64_t> ends_{0};  // ends of the names; one more than files
   std::vector<std::uint64_t> bytes_;
   std::vector<std::int32_t> labels_;
 };

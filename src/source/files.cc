@@ -84,19 +84,19 @@ class Images : public Source {
   ElementSpec spec_;
   bool label_;
   bool path_;
-  std::string digest_;  // made once: states and plans ask often
+  std::string digest_;  // computed once: states and plans need it often
   std::uint64_t bytes_max_ = kFileBytesMax;
   std::shared_ptr<const FileRoot> within_;
 };
 
-/// What an opened file must lie in; null where links may lead anywhere.
+/// The folder that an opened file must be in; null if links may lead anywhere.
 std::shared_ptr<const FileRoot> root_of(const FolderListing& listing) {
   if (listing.options.follow_links == FollowLinks::anywhere) return nullptr;
   const std::string& root = listing.files.root();
   const auto real = Io::real().real_path(root);
   return std::make_shared<const FileRoot>(
       FileRoot{.given = root,
-               .real = real ? *real : "",  // an index may come before its files
+               .real = real ? *real : "",  // an index may exist before its files
                .links = listing.options.follow_links == FollowLinks::inside});
 }
 
@@ -201,7 +201,7 @@ class ListFiles final : public Source {
   std::string digest_;
 };
 
-/// The folder that all paths begin with, with its slash; "" where they share none.
+/// The folder that all paths begin with, with its slash; "" if there is none.
 std::string shared_folder(const std::vector<std::string>& paths) {
   std::string_view shared = paths.front();
   for (const std::string& path : paths) {
@@ -224,13 +224,13 @@ std::shared_ptr<const Source> make_from_paths(Io& io, const std::vector<std::str
   if (!labels.empty() && labels.size() != paths.size())
     throw ConfigError(
         fmt::format("from_paths: {} paths and {} labels", paths.size(), labels.size()), {},
-        "give each path one label, or none at all");
+        "pass one label per path, or none");
   const std::string folder = shared_folder(paths);
   auto files = std::make_shared<FileTable>(folder);
   for (std::size_t i = 0; i < paths.size(); ++i) {
     if (paths[i].empty() || paths[i].find('\0') != std::string::npos)
       throw ConfigError(fmt::format("from_paths: path {} is \"{}\"", i, printable(paths[i])));
-    // What is not there now fails when it is read, and policy decides about it.
+    // A missing file fails when it is read, and `on_error` decides what happens.
     const auto entry = io.look(paths[i]);
     const bool is_file = entry && (*entry).kind == FolderEntry::Kind::file;
     files->add(std::string_view(paths[i]).substr(folder.size()),
@@ -242,7 +242,7 @@ std::shared_ptr<const Source> make_from_paths(Io& io, const std::vector<std::str
 std::shared_ptr<const Source> make_list_files(Io& io, const std::string& pattern,
                                               const ListOptions& options) {
   if (pattern.empty() || pattern.find('\0') != std::string::npos)
-    throw ConfigError(fmt::format("list_files: \"{}\" is no pattern", printable(pattern)), {},
+    throw ConfigError(fmt::format("list_files: \"{}\" is not a pattern", printable(pattern)), {},
                       "write it as \"folder/*.png\"");
   FileTable files = list_matching(io, pattern, options.hidden);
   if (files.size() == 0)

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "penstock/error.h"
 #include "sample/rows.h"
 #include "source/folder_listing.h"
@@ -127,9 +127,9 @@ TEST(FromPathsTest, LabelsAreValuesAndNamesBelowTheSharedFolderAreTheOrder) {
   }
   const auto source = make_from_paths(Io::real(), paths, {1, 2});
   EXPECT_EQ(identity(*source), identity(*make_from_paths(Io::real(), others, {1, 2})));
-  const auto relabelled = make_from_paths(Io::real(), paths, {2, 1});
-  EXPECT_EQ(identity(*source), identity(*relabelled));
-  EXPECT_NE(values_identity(*source), values_identity(*relabelled));
+  const auto relabeled = make_from_paths(Io::real(), paths, {2, 1});
+  EXPECT_EQ(identity(*source), identity(*relabeled));
+  EXPECT_NE(values_identity(*source), values_identity(*relabeled));
 }
 
 TEST(FromPathsTest, WhatIsNotThereOrEmptyFailsWhenItIsRead) {

@@ -47,8 +47,8 @@ void put(std::string& bytes, const std::vector<std::string>& texts) {
   for (const std::string& text : texts) put(bytes, std::string_view(text));
 }
 
-/// Takes numbers and texts from the front. Once there is not enough left, or a number is beyond
-/// its limit, everything it gives is empty.
+/// Reads numbers and texts from the front. Once there is not enough left, or a number is beyond its
+/// limit, all further results are empty.
 class Taker {
  public:
   explicit Taker(std::string_view bytes) : left_(bytes) {}
@@ -88,7 +88,7 @@ class Taker {
   bool good_ = true;
 };
 
-/// A name below the root that says so itself.
+/// Whether a name is below the root and has no dots or empty parts.
 bool is_relative_name(std::string_view name) {
   if (name.empty() || name.find('\0') != std::string_view::npos) return false;
   while (true) {
@@ -108,12 +108,12 @@ Failure garbled(const std::string& what) {
   return Failure{fmt::format("the index is garbled: {}", what)};
 }
 
-/// Adds the files; what is wrong with them, if anything.
+/// Adds the files; returns what is wrong with them, if anything.
 std::optional<std::string> take_files(Taker& taker, FolderListing& listing) {
   const std::uint64_t count = taker.number(kFilesMax);
   std::string_view names = taker.text(taker.number(UINT64_MAX));
   if (!taker.good() || taker.left() != count * 3 * sizeof(std::uint64_t))
-    return "it is cut short, or goes on";
+    return "it is truncated, or too long";
   listing.files.reserve(count, names.size());
   const std::size_t classes = listing.class_names.size();
   std::vector<bool> seen(classes);
@@ -125,7 +125,7 @@ std::optional<std::string> take_files(Taker& taker, FolderListing& listing) {
     const std::uint64_t bytes = taker.number(UINT64_MAX - 1);
     const std::uint64_t label = taker.number(classes);  // 0: none
     if (!taker.good() || !is_relative_name(name) || name <= before)
-      return fmt::format("file {} has no proper name", file);
+      return fmt::format("file {} has an invalid name", file);
     if ((label == 0) == listing.options.labels) return fmt::format("file {} has no label", file);
     if (label > 0) {
       if (!name.starts_with(listing.class_names[label - 1] + "/"))
@@ -165,12 +165,12 @@ std::string encode_listing(const FolderListing& listing) {
 
 Result<FolderListing> decode_listing(std::string_view bytes, const std::string& root) {
   if (!bytes.starts_with(kMagic))
-    return Failure{"this is no index of a folder, or one of another version of penstock"};
+    return Failure{"this is not the index of a folder, or one of another version of penstock"};
   if (bytes.size() < kMagic.size() + sizeof(std::uint64_t)) return garbled("it is cut short");
   std::uint64_t digest = 0;
   std::memcpy(&digest, bytes.data() + bytes.size() - sizeof digest, sizeof digest);
   bytes.remove_suffix(sizeof digest);
-  if (digest != digest_of(bytes)) return garbled("its content does not fit its check sum");
+  if (digest != digest_of(bytes)) return garbled("its content does not match its checksum");
   Taker taker(bytes.substr(kMagic.size()));
   FolderListing listing(root);
   listing.options.labels = taker.number(1) == 1;
@@ -190,7 +190,7 @@ Result<FolderListing> decode_listing(std::string_view bytes, const std::string& 
 
 namespace {
 
-/// The first file in which two listings of a folder differ, in words.
+/// The first file in which two listings of a folder differ, as text.
 std::optional<std::string> difference(const FileTable& then, const FileTable& now) {
   const std::size_t both = std::min(then.size(), now.size());
   for (std::size_t file = 0; file < both; ++file) {
@@ -237,8 +237,8 @@ void FolderIndex::save(const std::string& file) const {
 void FolderIndex::check() const {
   const FolderListing now = list_folder(Io::real(), root(), listing_->options);
   if (const auto differs = difference(listing_->files, now.files))
-    throw ConfigError(fmt::format("{} is not as the index has it: {}", printable(root()), *differs),
-                      {}, "list it again, and save that");
+    throw ConfigError(fmt::format("{} differs from its index: {}", printable(root()), *differs), {},
+                      "list it again, and save the new index");
 }
 
 const std::string& FolderIndex::root() const {
@@ -283,7 +283,7 @@ FolderIndex list_images(const std::string& root, const FolderOptions& options) {
       (asked && had.extensions != normal_options(options).extensions))
     throw ConfigError(fmt::format("{} was written with other extensions, follow_links or labels",
                                   printable(options.index)),
-                      {}, "list the folder again with these, and save that");
+                      {}, "list the folder again with these, and save the new index");
   had.bytes_max = options.bytes_max;
   return FolderIndex(std::make_shared<const FolderListing>(std::move(listing)));
 }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/digest.h"
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "penstock/error.h"
 #include "source/folder_listing.h"
 

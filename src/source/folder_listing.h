@@ -1,5 +1,5 @@
 #pragma once
-// What image_folder finds, and how it is kept in a file.
+// The result of listing an image folder, and its file format.
 
 #include <cstdint>
 #include <string>
@@ -18,19 +18,19 @@ struct FolderListing {
   FileTable files;
   std::vector<std::string> class_names;
   std::vector<FolderIndex::LeftOut> left_out;
-  /// What it was listed with: extensions in small letters, sorted; the other fields as given.
+  /// The options it was listed with: extensions in lower case, sorted; the other fields unchanged.
   FolderOptions options;
 };
 
-/// Walks through the folder. Throws ConfigError when there is nothing for us, IoError when a folder
-/// could not be listed now but may be later.
+/// Walks through the folder. Throws ConfigError if there are no images, IoError for an error that
+/// may be transient.
 FolderListing list_folder(Io& io, const std::string& root, const FolderOptions& options);
-/// The options as FolderListing keeps them.
+/// The options in the form that FolderListing stores.
 FolderOptions normal_options(const FolderOptions& options);
 
 /// The listing as the bytes of a file, without its root.
 std::string encode_listing(const FolderListing& listing);
-/// The other way round; `bytes` may be anything.
+/// The inverse; `bytes` may be anything.
 Result<FolderListing> decode_listing(std::string_view bytes, const std::string& root);
 
 /// "2 empty (cat/a.png, cat/b.png), 1 hidden (.thumbs)".

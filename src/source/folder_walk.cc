@@ -36,9 +36,9 @@ std::string lower(std::string_view text) {
   return small;
 }
 
-class Walk {
+class FolderWalk {
  public:
-  Walk(Io& io, FolderListing& listing, std::string real_root)
+  FolderWalk(Io& io, FolderListing& listing, std::string real_root)
       : io_(io), listing_(listing), inside_(real_root == "/" ? real_root : real_root + "/") {}
 
   void run() {
@@ -83,8 +83,8 @@ class Walk {
     throw ConfigError(text);
   }
 
-  /// In the order in which the relative names of all that is below them are sorted: a folder
-  /// compares with the slash that follows it.
+  /// In the sorted order of the relative names of everything below them: a folder compares with the
+  /// slash that follows it.
   Result<std::vector<FolderEntry>> sorted_entries(const std::string& relative) {
     auto entries = io_.list(join_path(listing_.files.root(), relative));
     if (!entries) return entries;
@@ -109,7 +109,7 @@ class Walk {
     return std::ranges::binary_search(listing_.options.extensions, lower(name.substr(dot + 1)));
   }
 
-  /// False for what was left out here: hidden names, odd kinds, links that are not followed.
+  /// False for entries that are left out: hidden names, odd types, links that are not followed.
   bool wanted(const FolderEntry& entry, const std::string& relative) {
     const char* reason = nullptr;
     if (entry.name.starts_with('.')) {
@@ -158,8 +158,8 @@ class Walk {
   }
 
   void take_folder(const FolderEntry& entry, const std::string& relative) {
-    // A link may lead to a folder that has links in turn. They would multiply if a class followed
-    // more than one to the same folder, or one to a folder that it has been in.
+    // A link may lead to a folder with further links. They would multiply if a class followed more
+    // than one to the same folder, or one to a folder that it has been in.
     const Place place{entry.device, entry.inode};
     if (!seen_.insert(place).second && entry.link) return leave_out(kSeen, relative);
     const auto entries = sorted_entries(relative);
@@ -189,9 +189,9 @@ class Walk {
 
   Io& io_;
   FolderListing& listing_;
-  const std::string inside_;  // what real paths below the root begin with
-  std::vector<Place> above_;  // the folders we are in
-  std::set<Place> seen_;      // folders of this class, or without classes of all
+  const std::string inside_;  // the prefix of real paths below the root
+  std::vector<Place> above_;  // the folders from the root to here
+  std::set<Place> seen_;  // the folders visited in this class, or in all if there are no classes
   std::vector<Class> classes_;
 };
 
@@ -205,8 +205,9 @@ FolderOptions normal_options(const FolderOptions& options) {
     extension = lower(extension);
     if (extension.starts_with('.')) extension.erase(0, 1);
     if (extension.empty() || extension.find_first_of("./") != std::string::npos)
-      throw ConfigError(fmt::format("image_folder: \"{}\" is no extension", printable(extension)),
-                        {}, "write it as \"png\"");
+      throw ConfigError(
+          fmt::format("image_folder: \"{}\" is not an extension", printable(extension)), {},
+          "write it as \"png\"");
   }
   std::ranges::sort(normal.extensions);
   const auto twice = std::ranges::unique(normal.extensions);
@@ -216,23 +217,25 @@ FolderOptions normal_options(const FolderOptions& options) {
 
 FolderListing list_folder(Io& io, const std::string& root, const FolderOptions& options) {
   if (root.empty() || root.find('\0') != std::string::npos)
-    throw ConfigError(fmt::format("image_folder: \"{}\" is no path of a folder", printable(root)),
-                      {}, "give the folder that holds the images");
+    throw ConfigError(
+        fmt::format("image_folder: \"{}\" is not the path of a folder", printable(root)), {},
+        "pass the folder that contains the images");
   FolderListing listing(root);
   listing.options = normal_options(options);
   const auto real_root = io.real_path(root);
   if (!real_root)
     throw ConfigError(fmt::format("image_folder: {}", real_root.failure().message), {},
                       "check the path of the folder");
-  Walk walk(io, listing, *real_root);
+  FolderWalk walk(io, listing, *real_root);
   walk.run();
   if (listing.files.size() > 0) return listing;
   if (const std::uint64_t outside = walk.count_of(kOutside); outside > 0)
-    throw ConfigError(fmt::format("image_folder: {} holds {} images but no class folder with one",
-                                  printable(root), outside),
-                      {},
-                      "make a folder for each class, or set the option labels to false for images "
-                      "without a label");
+    throw ConfigError(
+        fmt::format("image_folder: {} contains {} images but no class folder with one",
+                    printable(root), outside),
+        {},
+        "create a folder for each class, or set the option labels to false for images "
+        "without a label");
   const std::string there = left_out_text(listing.left_out);
   throw ConfigError(fmt::format("image_folder: no images in {}: {}", printable(root),
                                 there.empty() ? "it is empty" : "there are only " + there),

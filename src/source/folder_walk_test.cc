@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "penstock/error.h"
 #include "source/folder_listing.h"
 

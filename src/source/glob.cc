@@ -12,14 +12,14 @@
 namespace penstock {
 namespace {
 
-/// One element of a pattern, and what is left behind it.
-struct Element {
+/// Whether a letter matches the first element of a pattern, and the rest of the pattern.
+struct LetterMatch {
   bool matches = false;
   std::string_view rest;
 };
 
 /// `pattern` begins with '['. A set without an end is the letter itself.
-Element match_set(std::string_view pattern, char letter) {
+LetterMatch match_set(std::string_view pattern, char letter) {
   std::size_t at = 1;
   const bool not_in = at < pattern.size() && (pattern[at] == '!' || pattern[at] == '^');
   if (not_in) ++at;
@@ -38,7 +38,7 @@ Element match_set(std::string_view pattern, char letter) {
   return {letter == '[', pattern.substr(1)};
 }
 
-Element match_one(std::string_view pattern, char letter) {
+LetterMatch match_one(std::string_view pattern, char letter) {
   if (pattern[0] == '?') return {true, pattern.substr(1)};
   if (pattern[0] == '[') return match_set(pattern, letter);
   if (pattern[0] == '\\' && pattern.size() > 1) return {pattern[1] == letter, pattern.substr(2)};
@@ -60,9 +60,9 @@ class Matching {
   }
 
  private:
-  /// What matches the parts from `part` on in the folder `relative`.
+  /// Finds what matches the parts from `part` on in the folder `relative`.
   void look_in(const std::string& relative, std::size_t part) {
-    // Several `**` lead to one place in many ways; each is looked at once.
+    // Several `**` lead to one folder in many ways; each folder is visited once.
     if (!seen_.emplace(relative, part).second) return;
     const bool last = part + 1 == parts_.size();
     if (parts_[part] == "**" && !last) look_in(relative, part + 1);
@@ -102,7 +102,7 @@ class Matching {
 }  // namespace
 
 bool name_matches(std::string_view pattern, std::string_view name) {
-  // Where the last star was: on a mismatch it takes one letter more.
+  // Where the last star was: on a mismatch it matches one letter more.
   std::string_view after_star;
   std::string_view star_name;
   bool starred = false;
@@ -116,8 +116,8 @@ bool name_matches(std::string_view pattern, std::string_view name) {
     }
     if (name.empty() && pattern.empty()) return true;
     if (!name.empty() && !pattern.empty()) {
-      if (const Element element = match_one(pattern, name[0]); element.matches) {
-        pattern = element.rest;
+      if (const LetterMatch match = match_one(pattern, name[0]); match.matches) {
+        pattern = match.rest;
         name.remove_prefix(1);
         continue;
       }

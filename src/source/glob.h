@@ -9,14 +9,13 @@
 
 namespace penstock {
 
-/// True when `name`, without slashes, is what `pattern` says: `*` any letters, `?` one byte,
-/// `[a-z]` or `[!a-z]` one of some, `\` before a letter that means itself. In linear time for each
-/// `*`.
+/// True if `name`, without slashes, matches `pattern`: `*` any letters, `?` one byte, `[a-z]` or
+/// `[!a-z]` one of a set, `\` makes the next letter literal. Takes linear time for each `*`.
 bool name_matches(std::string_view pattern, std::string_view name);
 
 /// The files that match, sorted by name; names are relative to the folder that the pattern begins
-/// with. `**` between slashes stands for any folders, or none; it goes through no links. Throws
-/// IoError when a folder could not be listed now but may be later.
+/// with. `**` between slashes matches any folders, or none; it follows no links. Throws IoError for
+/// an error that may be transient.
 FileTable list_matching(Io& io, const std::string& pattern, bool hidden);
 
 }  // namespace penstock

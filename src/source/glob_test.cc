@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 
 namespace penstock {
 namespace {

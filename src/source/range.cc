@@ -7,15 +7,15 @@
 namespace penstock {
 namespace {
 
-class Range final : public Source {
+class RangeSource final : public Source {
  public:
-  Range(std::int64_t start, std::int64_t stop, std::int64_t step)
+  RangeSource(std::int64_t start, std::int64_t stop, std::int64_t step)
       : start_(start), stop_(stop), step_(step), spec_(ElementSpec::single(Dtype::i64)) {}
 
   [[nodiscard]] std::string word() const override { return "range"; }
   [[nodiscard]] std::uint64_t size() const override {
     if (step_ > 0 ? start_ >= stop_ : start_ <= stop_) return 0;
-    // Unsigned, so that the whole of i64 is a range too.
+    // Unsigned, so that the whole of i64 is a valid range.
     const auto low = static_cast<std::uint64_t>(step_ > 0 ? start_ : stop_);
     const auto high = static_cast<std::uint64_t>(step_ > 0 ? stop_ : start_);
     const auto stride =
@@ -51,7 +51,7 @@ class Range final : public Source {
 
 std::shared_ptr<const Source> make_range(std::int64_t start, std::int64_t stop, std::int64_t step) {
   if (step == 0) throw ConfigError("range: step must not be 0");
-  return std::make_shared<Range>(start, stop, step);
+  return std::make_shared<RangeSource>(start, stop, step);
 }
 
 }  // namespace penstock

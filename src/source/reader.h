@@ -1,6 +1,6 @@
 #pragma once
-// Who answers the reads of a thread: by default the file system at once; a run may have fetched the
-// bytes already.
+// Answers the reads of a thread: by default directly from the file system; a run may have fetched
+// the bytes already.
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +14,7 @@ namespace penstock {
 
 class Source;
 
-/// The largest file that is read whole unless another limit is given: 1 GiB.
+/// The largest file that is read whole unless another limit is set: 1 GiB.
 inline constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 30;
 
 /// Bytes that a row needs.
@@ -35,7 +35,7 @@ struct ReadKey {
   bool operator==(const ReadKey&) const = default;
 };
 
-/// A read that will be wanted.
+/// A read that will be needed.
 struct PlannedRead {
   ReadKey key;
   Read read;
@@ -46,17 +46,17 @@ class Reader {
  public:
   virtual ~Reader() = default;
   virtual Result<Bytes> get(const Read& read, const ReadKey& key) = 0;
-  /// A file by its path, of any size up to `bytes_max`.
+  /// Reads a file by its path, of any size up to `bytes_max`.
   virtual Result<Bytes> get_file(const std::string& path, std::uint64_t bytes_max) = 0;
 };
 
-/// From now on `reader` answers what the calling thread reads; null: the real Io. Returns the one
-/// before.
+/// From now on `reader` answers the reads of the calling thread; null: the real Io. Returns the
+/// previous one.
 Reader* set_reader(Reader* reader);
 /// The calling thread's reader.
 Reader& current_reader();
 
-/// `read`, now, through `io`.
+/// Performs `read` now, through `io`.
 Result<Bytes> read_now(Io& io, const Read& read);
 
 }  // namespace penstock

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 
 namespace penstock {
 namespace {

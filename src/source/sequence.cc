@@ -50,7 +50,7 @@ Result<void> SequenceSource::get(const Asking& asking, SequenceBatch& batch) {
     Failure& failure = done.failure();
     failure.message = fmt::format("get({}): {}", asking.index, failure.message);
     failure.where.op = title_;
-    failure.may_pass = false;  // it was asked once, and is not asked again
+    failure.may_pass = false;  // `get` is called only once per index
     return done;
   }
   Lock lock(mutex_);
@@ -89,10 +89,10 @@ Result<void> SequenceSource::take_apart(const Asking& asking, SequenceBatch& bat
         fmt::format("a row is {}, {} {}", row.text(),
                     options_.spec ? "declared was" : "in the first batch it was", wanted->text()),
         {},
-        "all batches must have rows of one kind; only their number may differ"};
+        "all batches must have the same fields; only the number of rows may differ"};
   batch.columns.clear();
   for (const Tensor& leaf : leaves) {
-    // Ops read what was pulled and write elsewhere.
+    // Ops read these columns and write elsewhere.
     auto* const data = const_cast<std::byte*>(leaf.raw().data());
     batch.columns.push_back({data, count == 0 ? 0 : leaf.raw().size() / count, nullptr});
   }
@@ -114,8 +114,8 @@ void SequenceSource::enter_epoch(std::uint64_t epoch) {
     const bool plain = sequence_->plain_begin_ && sequence_->plain_end_;
     if (!told_back_ && !plain)
       report(
-          fmt::format("{}: on_epoch_end was called {} times; to go back to epoch {} make a new "
-                      "Sequence, this one cannot be taken back",
+          fmt::format("{}: on_epoch_end was called {} times; to return to epoch {} create a new "
+                      "Sequence, this one cannot go back",
                       title_, epochs_ended_, epoch));
     told_back_ = true;
     return;
@@ -141,10 +141,10 @@ std::optional<std::string> SequenceSource::finish() {
     const bool same = done && digest_of(again) == remembered_->digest;
     if (!same && !PENSTOCK_OFF("warn.asked_again"))
       wrong = fmt::format(
-          "{}: get({}) {} when asked again: it must depend on the index alone, or a resumed run "
-          "sees other data; for data that comes in a row use from_generator",
+          "{}: get({}) {} when called again: it must depend on the index alone, or a resumed run "
+          "sees other data; for a stream use from_generator",
           title_, remembered_->index,
-          done ? "gave another batch" : fmt::format("failed ({})", done.failure().message));
+          done ? "returned a different batch" : fmt::format("failed ({})", done.failure().message));
   }
   if (begun_) {
     sequence_->on_epoch_end();

@@ -1,6 +1,6 @@
 #pragma once
-// A user's Sequence behind a dataset: its answers as blocks of rows, its hooks in their order, and
-// one question asked twice.
+// A user's Sequence as a source: its batches as blocks of rows, its hooks in order, and a check
+// that one index returns the same batch twice.
 
 #include <memory>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-/// One answer. The view looks into the tensors of the answer, which nobody changes.
+/// One batch. The view refers to the tensors of the batch, which nobody changes.
 struct SequenceBatch {
   Sample answer;
   std::vector<Column> columns;
@@ -42,14 +42,13 @@ class SequenceSource {
     std::uint64_t epoch = 0;
     std::uint64_t occurrence = 0;
   };
-  /// Asks for one batch. The first answer decides what a row looks like, where that was not
-  /// declared.
+  /// Requests one batch. The first one determines the spec of a row, unless it was declared.
   Result<void> get(const Asking& asking, SequenceBatch& batch);
 
   /// Calls the hooks that are due before a get of `epoch`.
   void enter_epoch(std::uint64_t epoch);
-  /// Nobody asks any more: asks for one index again, and calls the last hook. What is wrong with
-  /// the second answer, if anything.
+  /// Call it after the last get: requests one index again, and calls the last hook. Returns what is
+  /// wrong with the second batch, if anything.
   std::optional<std::string> finish();
 
  private:
@@ -70,7 +69,7 @@ class SequenceSource {
     std::uint64_t index = 0;
     std::string digest;
   };
-  std::optional<Remembered> remembered_ PENSTOCK_GUARDED_BY(mutex_);  // to be asked again
+  std::optional<Remembered> remembered_ PENSTOCK_GUARDED_BY(mutex_);  // to be requested again
   bool asked_again_ PENSTOCK_GUARDED_BY(mutex_) = false;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// A source of numbered samples. Const and stateless: any thread may ask for any block, any number
+// A source of numbered samples. Const and stateless: any thread may request any block, any number
 // of times, and gets the same bytes.
 
 #include <cstdint>
@@ -21,32 +21,32 @@ namespace penstock {
 class Source {
  public:
   virtual ~Source() = default;
-  /// The word users wrote: "range", "from_index".
+  /// The name of the function that users call: "range", "from_index".
   [[nodiscard]] virtual std::string word() const = 0;
   [[nodiscard]] virtual std::uint64_t size() const = 0;
   [[nodiscard]] virtual const ElementSpec& spec() const = 0;
   /// One short line: "range(0, 10, 1)".
   [[nodiscard]] virtual std::string describe() const = 0;
-  /// What makes this the same data as another source; goes into the order digest.
+  /// Identifies the data; part of the order digest.
   virtual void identify(Digest& digest) const = 0;
-  /// What its values depend on besides, as labels; goes into the values digest.
+  /// What else its values depend on, as labels; part of the values digest.
   virtual void identify_values(Digest& /*digest*/) const {}
-  /// Arguments that make it again on another machine, or nothing where data or a function must be
-  /// there already under a name.
+  /// Arguments to create it again on another machine; nullopt if data or a function must already
+  /// exist under a name.
   [[nodiscard]] virtual Json arguments() const;
   [[nodiscard]] virtual std::string name() const { return {}; }
 
-  /// The file that sample `number` is in, or nothing where there is none; for errors.
+  /// The file of sample `number`, or nullopt if there is none; for errors.
   [[nodiscard]] virtual std::string file_of(std::uint64_t /*number*/) const { return {}; }
-  /// Labels in words, where it has any.
+  /// The class names, if it has labels.
   [[nodiscard]] virtual std::vector<std::string> class_names() const { return {}; }
 
-  /// False for data in memory, of which `decode` makes any number of samples without bytes.
+  /// False for data in memory: `decode` then needs no bytes and computes any number of samples.
   [[nodiscard]] virtual bool has_reads() const { return false; }
   /// First half: what must be read for sample `number`.
   virtual void reads(std::uint64_t /*number*/, std::vector<Read>&) const {}
-  /// Second half: writes sample numbers[i] to row i. `bytes` answers `reads`; there is one number
-  /// then, and the bytes may be moved away.
+  /// Second half: writes sample numbers[i] to row i. `bytes` are the answers to `reads`; there is
+  /// then one number, and the bytes may be moved from.
   virtual Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes> bytes,
                               const BlockView& out) const = 0;
 };
@@ -56,7 +56,7 @@ std::shared_ptr<const Source> make_tensors(Sample sample, std::string name);
 std::shared_ptr<const Source> make_tensor_slices(Sample tensors, std::string name);
 std::shared_ptr<const Source> make_index(std::uint64_t size, IndexFn fn, std::string name);
 
-/// {image, label} and perhaps {path}; without labels in the listing {image}.
+/// {image, label}, optionally with {path}; {image} if the listing has no labels.
 std::shared_ptr<const Source> make_image_folder(std::shared_ptr<const FolderListing> listing,
                                                 bool with_path);
 /// {image, label}, or {image} without labels.

@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-/// Shape, dtype and some rows of each tensor: enough to tell other data, without reading it all.
+/// Shape, dtype and some rows of each tensor: enough to recognize other data without reading all of
+/// it.
 void identify_tensors(const Sample& sample, Digest& digest) {
   constexpr std::size_t kPieces = 16;
   constexpr std::size_t kPieceBytes = 64;

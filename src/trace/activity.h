@@ -9,15 +9,14 @@
 
 namespace penstock::trace {
 
-/// Written by the thread that works, read by whoever reports; `cancelled` the other way round.
-/// Thread-safe.
+/// Written by the working thread and read by reports; `cancelled` the other way round. Thread-safe.
 class Activity {
  public:
-  std::atomic<bool> cancelled{false};  // what is being computed is not wanted any more
+  std::atomic<bool> cancelled{false};  // the current result is not needed any more
   std::atomic<std::uint64_t> first_sample{0};
   std::atomic<std::uint64_t> samples{0};
 
-  /// A copy: the op may be gone before anybody asks. Nothing before the first op.
+  /// A copy, since the op may be destroyed meanwhile. Empty before the first op.
   [[nodiscard]] std::string op() const {
     Lock lock(mutex_);
     return op_;
@@ -32,15 +31,15 @@ class Activity {
   std::string op_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
-/// From now on `activity` says what the calling thread does; null for nobody. Returns the one
-/// before.
+/// From now on the calling thread records its work in `activity`; null: nowhere. Returns the
+/// previous one.
 Activity* set_activity(Activity* activity);
-/// Notes that the calling thread enters `op` with `samples` samples from id `first_sample` on.
+/// Records that the calling thread enters `op` with `samples` samples from id `first_sample` on.
 void doing(const std::string& op, std::uint64_t first_sample, std::uint64_t samples);
-/// Notes which of these samples it is at, where that is known. False when it is not wanted any
-/// more.
+/// Records which of these samples it works on, if known. Returns false if the result is not needed
+/// any more.
 bool at_sample(std::uint64_t sample);
-/// False when what the calling thread makes is not wanted any more.
+/// Returns false if the result of the calling thread is not needed any more.
 bool still_wanted();
 
 }  // namespace penstock::trace

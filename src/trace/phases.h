@@ -1,6 +1,6 @@
 #pragma once
-// Where the time of images goes, summed over all threads of the process since its start. Two looks
-// at the clock for each image and phase: well under a thousandth of a decode.
+// Where the time of image ops goes, summed over all threads of the process since its start. Reads
+// the clock twice per image and phase: well under a thousandth of a decode.
 
 #include <chrono>
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr std::size_t kPhases = 3;
 std::uint64_t phase_total(Phase phase);
 void add_phase(Phase phase, std::chrono::nanoseconds took);
 
-/// From its making to its end.
+/// Measures from construction to destruction.
 class PhaseTimer {
  public:
   explicit PhaseTimer(Phase phase) : phase_(phase), start_(std::chrono::steady_clock::now()) {}

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kRingEvents = 2048;
 
-/// One writer, any reader. Words are atomic so that a reader that is overtaken gets an old or a
-/// new word; the sequence number tells whether they belong together.
+/// One writer, any number of readers. Words are atomic, so that a reader that is overtaken reads an
+/// old or a new word; the sequence number tells whether they belong together.
 struct Slot {
   std::atomic<std::uint64_t> sequence{0};
   std::atomic<std::uint64_t> head{0};
@@ -26,14 +26,14 @@ struct Slot {
 };
 struct Ring {
   std::array<Slot, kRingEvents> slots;
-  std::size_t next = 0;  // of the thread that has it; goes on where the one before ended
+  std::size_t next = 0;  // of the owning thread; continues where the previous owner ended
 };
 
 std::atomic<std::uint64_t> next_sequence{1};
 std::atomic<std::uint32_t> next_run{1};
 
-/// All rings ever made; those of ended threads wait for new ones. A fork waits until nobody changes
-/// the lists: the child's own thread gives its ring back when it ends, as any other does.
+/// All rings ever created; those of ended threads are reused. A fork waits until nobody changes the
+/// lists: the child's own thread returns its ring when it ends, like any other.
 class Rings {
  public:
   Rings();
@@ -66,8 +66,8 @@ class Rings {
   std::vector<std::shared_ptr<Ring>> free_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
-// Made before there are threads, since a fork may come while they start, and never destroyed:
-// threads may end after static objects do.
+// Created before there are threads, since a fork may happen while they start, and never destroyed:
+// threads may end after static objects.
 Rings* const made_rings = new Rings;
 
 Rings& rings() {

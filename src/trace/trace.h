@@ -1,5 +1,5 @@
 #pragma once
-// What happened, recorded always: a ring of events per thread, written without locks. Old events
+// What happened, always recorded: a ring of events per thread, written without locks. Old events
 // are overwritten.
 
 #include <cstdint>
@@ -25,9 +25,9 @@ struct Event {
   std::uint64_t end = 0;
 };
 
-/// A number for `Event::run` that nobody else has.
+/// A unique number for `Event::run`.
 std::uint32_t new_run();
-/// Called by any thread; a few nanoseconds.
+/// Thread-safe; takes a few nanoseconds.
 void record(const Event& event);
 /// Events of `run` that are still in the rings, in order of their end; ties keep record order.
 std::vector<Event> events_of(std::uint32_t run);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/report.h"
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "penstock/dataset.h"
 
 namespace penstock {

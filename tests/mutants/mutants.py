@@ -82,8 +82,8 @@ KERNELS = [
         "return threshold <= low ? high : upper;", "return threshold < low ? high : upper;")),
     *_of("gtest", "*Resample*:ImageOps*:Decode*:Picture*", (
         "a resize that is half a pixel off", "src/kernel/axis.cc",
-        "const double centre = (static_cast<double>(pixel) + 0.5) * scale;",
-        "const double centre = static_cast<double>(pixel) * scale;")),
+        "const double center = (static_cast<double>(pixel) + 0.5) * scale;",
+        "const double center = static_cast<double>(pixel) * scale;")),
     *_of("gtest", "*Resample*:*Axis*", (
         "a resize without antialiasing", "src/kernel/axis.cc",
         "(request.antialias || request.filter == Filter::area) ? std::max(1.0, scale) : 1.0;",

@@ -11,8 +11,8 @@
 #include <set>
 
 #include "base/mutex.h"
-#include "base/temp_folder.h"
-#include "codec/made_images.h"
+#include "base/temp_folder_for_tests.h"
+#include "codec/images_for_tests.h"
 #include "tests/scenarios/article.h"
 
 namespace penstock::scenario {

@@ -63,13 +63,13 @@ TEST(Scenario, a004_iterator_per_step) {
 
 TEST(Scenario, a004_map_arity) {
   const Dataset pairs = Dataset::zip({Dataset::range(4), Dataset::range(4)});
-  EXPECT_THAT([&] { (void)pairs.map([](std::int64_t x) { return x; }, {.name = "normalise"}); },
-              ThrowsMessage<ConfigError>(AllOf(HasSubstr("map \"normalise\""),
-                                               HasSubstr("the function (i64) -> (i64) takes 1"),
-                                               HasSubstr("the elements are (i64[], i64[])"),
-                                               HasSubstr("one parameter for each field"))));
+  EXPECT_THAT(
+      [&] { (void)pairs.map([](std::int64_t x) { return x; }, {.name = "normalize"}); },
+      ThrowsMessage<ConfigError>(AllOf(
+          HasSubstr("map \"normalize\""), HasSubstr("the function (i64) -> (i64) takes 1"),
+          HasSubstr("the elements are (i64[], i64[])"), HasSubstr("one parameter per field"))));
   const auto sum = [](std::int64_t x, std::int64_t y) { return x + y; };
-  Loader loader(pairs.map(sum, {.name = "normalise"}).batch(4));
+  Loader loader(pairs.map(sum, {.name = "normalize"}).batch(4));
   EXPECT_THAT(loader.next()->values<std::int64_t>(), ElementsAre(0, 2, 4, 6));
 }
 

@@ -194,7 +194,8 @@ TEST(Scenario, a003_inner_iterator) {
       samples.push_back(batch->values<std::int64_t>("x")[0] + 93);  // it began with 100 left
     expect_once(samples, 7);
   }
-  EXPECT_THAT(reports.all(), AllOf(HasSubstr("gave another batch"), HasSubstr("from_generator")));
+  EXPECT_THAT(reports.all(),
+              AllOf(HasSubstr("returned a different batch"), HasSubstr("from_generator")));
 }
 
 /// The second get waits for a third to come, as long as others get a turn.

@@ -1,6 +1,5 @@
-// `penstock train`: trains a folder of pictures. A program of its own, which the penstock command
-// starts, so that the command does not need torch.
-// tested in train/tests/command.py
+// `penstock train`: trains on a folder of images. A separate program, which the penstock command
+// starts, so that the command does not need torch. tested in train/tests/command.py
 #include <fmt/format.h>
 #include <penstock/train.h>
 #include <unistd.h>
@@ -51,17 +50,17 @@ struct Options {
 
 std::atomic<int> interrupt{0};
 
-/// The first signal lets the step end; the second leaves at once.
+/// The first signal lets the step finish; the second exits at once.
 void on_signal(int signal) {
   if (interrupt.exchange(signal) != 0) ::_exit(128 + signal);
 }
 
 void catch_signals() {
-  ::signal(SIGXFSZ, SIG_IGN);  // a file that grows past `ulimit -f` is an error of its write
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that grows past `ulimit -f` makes its write fail
   for (const int signal : {SIGINT, SIGTERM}) {
     struct sigaction before{};
     ::sigaction(signal, nullptr, &before);
-    if (before.sa_handler == SIG_IGN) continue;  // as nohup asked
+    if (before.sa_handler == SIG_IGN) continue;  // as nohup requested
     struct sigaction action{};
     action.sa_handler = on_signal;
     ::sigaction(signal, &action, nullptr);
@@ -105,14 +104,14 @@ void expect_same_classes(const Dataset& train, const Dataset& validation) {
     if (std::ranges::find(wanted, name) == wanted.end())
       throw ConfigError(fmt::format("--val has the class {}, which --data does not have", name));
   throw ConfigError(fmt::format("--val has {} classes, --data {}", given.size(), wanted.size()), {},
-                    "labels count folders, so that both need the same");
+                    "labels are numbers of folders, so both need the same folders");
 }
 
 /// What the run is asked to do, and where its checkpoints go.
 struct Run {
   FitOptions fit;
   std::string folder;                  // "": none
-  std::shared_ptr<Checkpoints> saver;  // null where there is no folder
+  std::shared_ptr<Checkpoints> saver;  // null if there is no folder
 };
 
 Run run_of(const Options& options) {
@@ -135,24 +134,24 @@ Run run_of(const Options& options) {
   return run;
 }
 
-/// stdout may be a file on a full disk, for which fmt::print throws; training is worth more.
+/// stdout may be a file on a full disk, for which fmt::print throws; training matters more.
 void say(std::FILE* out, const std::string& text) {
   (void)std::fwrite(text.data(), 1, text.size(), out);
 }
 
-/// What a person who stopped the run can count on.
+/// What a person who stopped the run can rely on.
 std::string saved_text(const Run& run, std::uint64_t updates) {
   if (!run.saver) return "nothing was saved: use --checkpoints";
   const auto saved = run.saver->saved();
   const std::string why = run.saver->problem();
   if (!saved)
     return why.empty() ? fmt::format("no checkpoint of this run is in {}", run.folder) : why;
-  if (*saved == updates) return fmt::format("saved: go on with --resume {}", run.folder);
-  return fmt::format("{}--resume {} goes on after update {}", why.empty() ? "" : why + "; ",
+  if (*saved == updates) return fmt::format("saved: resume with --resume {}", run.folder);
+  return fmt::format("{}--resume {} resumes after update {}", why.empty() ? "" : why + "; ",
                      run.folder, *saved);
 }
 
-/// Returns the exit code, or leaves when a signal ended the run.
+/// Returns the exit code, or exits if a signal ended the run.
 int finish(const Run& run, const History& history, bool talks) {
   const int signal = interrupt.load();
   if (signal != 0 && talks)
@@ -211,12 +210,12 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
         const char* const end = text.data() + text.size();
         const auto [after, error] = std::from_chars(text.data(), end, number);
         if (error == std::errc() && after == end && number >= least && number <= most) return "";
-        return fmt::format("a whole number from {} to {} is needed, got \"{}\"", least, most, text);
+        return fmt::format("expected a whole number from {} to {}, got \"{}\"", least, most, text);
       },
       "N");
 }
 
-/// CLI::Range lets "nan" pass.
+/// CLI::Range accepts "nan".
 CLI::Validator number(double least, double most) {
   return CLI::Validator(
       [least, most](const std::string& text) -> std::string {
@@ -224,30 +223,28 @@ CLI::Validator number(double least, double most) {
         const char* const end = text.data() + text.size();
         const auto [after, error] = std::from_chars(text.data(), end, value);
         if (error == std::errc() && after == end && value >= least && value <= most) return "";
-        return fmt::format("a number from {} to {} is needed, got \"{}\"", least, most, text);
+        return fmt::format("expected a number from {} to {}, got \"{}\"", least, most, text);
       },
       "NUMBER");
 }
 
-/// Arguments that are right each by itself and wrong together.
+/// Arguments that are valid each by itself but not together.
 void check(const Options& options) {
   if (options.resume_older && options.resume.empty())
-    throw ConfigError("--resume-older says how to resume, and there is no --resume", {},
-                      "name the folder with --resume DIR");
+    throw ConfigError("--resume-older needs --resume", {}, "pass the folder with --resume DIR");
   if (options.every > 0 && options.checkpoints.empty() && options.resume.empty())
-    throw ConfigError("--every says when to save, and there is no folder to save to", {},
-                      "name one with --checkpoints DIR");
+    throw ConfigError("--every needs a folder to save to", {}, "pass one with --checkpoints DIR");
   if (!options.json.empty() && options.json == options.csv)
     throw ConfigError(fmt::format("--json and --csv both write to {}", options.json), {},
-                      "give each a file of its own");
+                      "use a separate file for each");
 }
 
 void add_options(CLI::App& app, Options& options) {
   const auto positive = whole_number(1, 1U << 30U);
-  app.add_option("--data", options.data, "folder of pictures, one folder for each class")
+  app.add_option("--data", options.data, "folder of images, with one folder per class")
       ->required()
       ->check(CLI::ExistingDirectory);
-  app.add_option("--val", options.validation, "the same, to validate on after each epoch")
+  app.add_option("--val", options.validation, "folder to validate on after each epoch")
       ->check(CLI::ExistingDirectory);
   app.add_option("--replicas", options.replicas, "copies of the model in this process")
       ->check(whole_number(1, 1024))
@@ -255,47 +252,47 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--device", options.device, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
-  app.add_option("--batch", options.batch, "global batch: of all replicas")
+  app.add_option("--batch", options.batch, "global batch, of all replicas together")
       ->check(positive)
       ->capture_default_str();
   app.add_option("--epochs", options.epochs)->check(positive)->capture_default_str();
   app.add_option("--model", options.model)
       ->check(CLI::IsMember({"linear", "cnn", "resnet18"}))
       ->capture_default_str();
-  app.add_option("--size", options.size, "pictures are made so many pixels high and wide")
+  app.add_option("--size", options.size, "images are resized to this height and width in pixels")
       ->check(whole_number(1, 4096))
       ->capture_default_str();
   app.add_option("--optimizer", options.optimizer)
       ->check(CLI::IsMember({"sgd", "adam", "adamw", "rmsprop"}))
       ->capture_default_str();
   app.add_option("--lr", options.rate, "learning rate")->capture_default_str();
-  app.add_option("--tail", options.tail, "what becomes of the last, uneven step")
+  app.add_option("--tail", options.tail, "what to do with the last, uneven step")
       ->check(CLI::IsMember({"short", "even", "pad", "drop", "wrap", "strict"}))
       ->capture_default_str();
   app.add_option("--checkpoints", options.checkpoints, "folder to save to after each epoch");
-  app.add_option("--every", options.every, "and after so many updates; 0: only after epochs")
+  app.add_option("--every", options.every, "save after this many updates too; 0: only after epochs")
       ->check(whole_number(0, 1U << 30U));
   app.add_option("--resume", options.resume,
-                 "go on from the newest checkpoint in this folder, and save there");
+                 "resume from the newest checkpoint in this folder, and save there");
   app.add_flag("--resume-older", options.resume_older,
-               "go on from an older checkpoint where the newest cannot be read");
-  app.add_option("--json", options.json, "log: one JSON object for each epoch");
-  app.add_option("--csv", options.csv, "log: one line for each epoch");
+               "resume from an older checkpoint if the newest cannot be read");
+  app.add_option("--json", options.json, "log file with one JSON object per epoch");
+  app.add_option("--csv", options.csv, "log file with one line per epoch");
   app.add_option("--tensorboard", options.tensorboard, "folder for TensorBoard");
   app.add_option("--seed", options.seed)->check(whole_number(0, UINT64_MAX))->capture_default_str();
-  app.add_flag("--decay", options.decay, "the rate falls along a cosine to 0 over the run");
+  app.add_flag("--decay", options.decay, "decay the learning rate to 0 along a cosine");
   app.add_flag("--augment", options.augment, "random flip and brightness");
-  app.add_flag("--bf16", options.bf16, "16-bit arithmetic where it is safe");
+  app.add_flag("--bf16", options.bf16, "use 16-bit arithmetic where it is safe");
   app.add_flag("--sync-batch-norm", options.sync_norm, "statistics over all replicas");
-  app.add_flag("--skip-broken", options.skip, "leave broken pictures out instead of stopping");
+  app.add_flag("--skip-broken", options.skip, "skip broken images instead of stopping");
   app.add_option("--timeout", options.timeout,
-                 "seconds until a missing process is named; one that is alive is waited for")
+                 "seconds until a missing process is an error; the run waits for slow ones")
       ->check(number(1, 86400))
       ->capture_default_str();
 }
 
 int parse_and_train(int argc, char** argv) {
-  CLI::App app("penstock train: trains a folder of pictures", "penstock train");
+  CLI::App app("penstock train: trains on a folder of images", "penstock train");
   app.footer(
       "Under torchrun: torchrun --no-python --nproc-per-node 2 penstock train --data DIR\n"
       "Exit codes: 0 trained and saved as asked, 1 failed (also when the last save or a log could\n"
@@ -325,7 +322,7 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     fmt::print(stderr, "penstock: {}\n", error.what());
   }
-  // Threads of torch that wait for a lost process must not hold up the end.
+  // Torch threads that wait for a lost process must not delay the end.
   std::fflush(nullptr);
   ::_exit(penstock::train::kFailed);
 }

@@ -15,25 +15,25 @@
 namespace penstock::train {
 namespace {
 
-/// Whether a smaller value of that name is the better one.
+/// Whether a smaller value of that score is better.
 bool smaller_is_better(const std::string& name) {
   return name.find("loss") != std::string::npos || name.find("error") != std::string::npos;
 }
 
-/// The best value of one name so far.
+/// The best value of one score so far.
 class Best {
  public:
   explicit Best(std::string name, double min_change = 0)
       : name_(std::move(name)), min_change_(min_change) {}
 
-  /// True when the epoch is the best so far. Throws ConfigError for a name that is not there.
+  /// True if the epoch is the best so far. Throws ConfigError if there is no such score.
   bool improved(const EpochLog& log) {
     const auto value = log.find(name_);
     if (!value)
-      throw ConfigError(fmt::format("callback: there is no \"{}\" after an epoch", name_), {},
+      throw ConfigError(fmt::format("callback: an epoch has no score \"{}\"", name_), {},
                         log.validation
-                            ? "name loss, a metric, or one of them with val_ before it"
-                            : "give fit a validation set for names that begin with val_");
+                            ? "use loss, a metric, or one of them with the prefix val_"
+                            : "pass a validation set to fit for names that begin with val_");
     if (std::isnan(*value)) return false;
     const double now = smaller_is_better(name_) ? *value : -*value;
     if (!(now < best_ - min_change_)) return false;
@@ -63,7 +63,7 @@ class CheckpointSaver final : public Checkpoints {
     try {
       claim_folder(folder_, tried_, training.resumed());
     } catch (const IoError& error) {
-      report(fmt::format("{}; training begins", error.what()));
+      report(fmt::format("{}; training starts", error.what()));
     }
     if (training.resumed() && run_of(step_path(folder_, tried_))) saved_ = tried_;
   }
@@ -97,7 +97,7 @@ class CheckpointSaver final : public Checkpoints {
   };
 
   Checkpoint save(Training& training) {
-    Checkpoint made = training.checkpoint();  // on every process: buffers are brought together
+    Checkpoint made = training.checkpoint();  // on every process: buffers are merged
     tried_ = training.iteration();
     if (training.writes())
       guarded(steps_failed_, [&] {
@@ -106,7 +106,7 @@ class CheckpointSaver final : public Checkpoints {
       });
     return made;
   }
-  /// Training is worth more than a save: what fails is reported, and tried again next time.
+  /// Training matters more than a save: a failure is reported and retried next time.
   template <typename Save>
   void guarded(Failing& failing, Save save) {
     try {
@@ -115,7 +115,7 @@ class CheckpointSaver final : public Checkpoints {
     } catch (const IoError& error) {
       failing.why = error.what();
       if (is_time_to_report(++failing.times))
-        report(fmt::format("{}; training goes on; {}", failing.why, on_disk()));
+        report(fmt::format("{}; training continues; {}", failing.why, on_disk()));
     }
   }
   [[nodiscard]] std::string on_disk() const {
@@ -127,7 +127,7 @@ class CheckpointSaver final : public Checkpoints {
   std::string folder_;
   CheckpointOptions options_;
   std::optional<Best> best_;
-  std::uint64_t tried_ = 0;             // the update of the last save, or of the beginning
+  std::uint64_t tried_ = 0;             // the update of the last save, or of the start
   std::optional<std::uint64_t> saved_;  // of the last save that is on disk
   Failing steps_failed_;
   Failing best_failed_;
@@ -171,8 +171,8 @@ std::string csv_line(const EpochLog& log, bool first) {
   return (first ? names + '\n' : "") + values + '\n';
 }
 
-/// A line for each epoch. A run begins with what its history says, so that the file of a resumed
-/// run has each epoch once, wherever the one before it was killed.
+/// One line per epoch. A run starts the file from its history, so that the file of a resumed run
+/// has each epoch once, wherever the previous run was killed.
 class LineLog final : public Callback {
  public:
   using Line = std::string (*)(const EpochLog& log, bool first);

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kFormat = 1;
-// Far above what is ever written; a file that is larger is not ours.
+// Far above what is ever written; a larger file is not ours.
 constexpr std::uint64_t kListMax = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kStateMax = std::uint64_t{1} << 30U;
 
@@ -40,7 +40,7 @@ void read_state(const std::string& what, const std::string& text, Checkpoint& in
     const int format = whole_number<int>(json->at("format"));
     if (format > kFormat)
       throw StateError(
-          fmt::format("{} has format {}, this version knows {}", what, format, kFormat), {},
+          fmt::format("{} has format {}, this version supports {}", what, format, kFormat), {},
           "use the version of penstock that wrote it, or a newer one");
     into.iteration = whole_number<std::uint64_t>(json->at("iteration"));
     into.epoch = whole_number<std::uint64_t>(json->at("epoch"));
@@ -78,7 +78,7 @@ std::vector<ListedFile> listed_files(const std::string& path) {
       if (!is_plain_name(name))
         throw StateError(fmt::format("{} names \"{}\", which is not a file of this folder",
                                      list_path, printable(name)),
-                         {}, "somebody changed it: use an older checkpoint");
+                         {}, "it was changed: use an older checkpoint");
       files.push_back({name, whole_number<std::uint64_t>(entry.at("bytes")),
                        whole_number<std::uint32_t>(entry.at("crc32c"))});
     }
@@ -114,8 +114,9 @@ CheckpointFiles checked_files(const std::string& path) {
     const std::string file = fmt::format("{}/{}", path, listed.name);
     std::string text = read_plain_file(file, listed.bytes, listed.bytes);
     if (crc32c(text) != listed.crc32c)
-      throw StateError(fmt::format("{} is not as it was written: its checksum differs", file), {},
-                       "use an older checkpoint");
+      throw StateError(
+          fmt::format("{} has changed since it was written: its checksum differs", file), {},
+          "use an older checkpoint");
     files.emplace_back(listed.name, std::move(text));
   }
   return files;

@@ -1,6 +1,5 @@
-// How checkpoints come into their folder and leave it: at no moment, and after no failure, is a
-// name without a whole checkpoint that had one before.
-// tested in train/tests/checkpoint_folder_test.cc
+// How checkpoints enter and leave their folder: at no moment, and after no failure, does a name
+// that had a complete checkpoint lose it. tested in train/tests/checkpoint_folder_test.cc
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <penstock/error.h>
@@ -52,7 +51,7 @@ void rename_to(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) throw_io(to.string(), std::strerror(errno));
 }
 
-/// Both names change places in one step. False where the file system cannot do that.
+/// Exchanges both names atomically. False if the file system cannot do that.
 bool exchange(const fs::path& one, const fs::path& other) {
   if (PENSTOCK_FAULT("checkpoint.no_exchange")) return false;
   if (::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0)
@@ -102,7 +101,7 @@ void write_files(const fs::path& folder, const Checkpoint& checkpoint) {
   write(kFileList, list.dump(1));
 }
 
-/// The number in step-0000000010, or nothing.
+/// The number in step-0000000010, or nullopt.
 std::optional<std::uint64_t> step_number(const std::string& name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   const std::string digits = name.substr(std::strlen(kPrefix));
@@ -112,7 +111,7 @@ std::optional<std::uint64_t> step_number(const std::string& name) {
   return std::stoull(digits);
 }
 
-/// The name in .NAME.old and .NAME.unfinished, or nothing.
+/// The name in .NAME.old and .NAME.unfinished, or nullopt.
 std::optional<std::string> name_in(const std::string& hidden_name, const std::string& kind) {
   if (!hidden_name.starts_with(".") || !hidden_name.ends_with(kind) ||
       hidden_name.size() < kind.size() + 2)
@@ -120,13 +119,13 @@ std::optional<std::string> name_in(const std::string& hidden_name, const std::st
   return hidden_name.substr(1, hidden_name.size() - kind.size() - 1);
 }
 
-/// Names in a folder; none where it is not there. Throws IoError.
+/// Names in a folder; none if it does not exist. Throws IoError.
 std::vector<std::string> names_in(const std::string& folder) {
   if (!is_there(folder)) return {};
   const auto entries = Io::real().list(folder);
   if (!entries)
     throw IoError(fmt::format("the folder of checkpoints: {}", entries.failure().message), {},
-                  "let this user list it");
+                  "give this user permission to list it");
   std::vector<std::string> names;
   for (const FolderEntry& entry : *entries) names.push_back(entry.name);
   return names;
@@ -150,7 +149,7 @@ std::vector<Step> steps_of(const std::string& folder) {
   return found;
 }
 
-/// Why the checkpoint cannot be used, or nothing.
+/// Why the checkpoint cannot be used, or nullopt.
 std::optional<std::string> fault_of(const std::string& path) {
   try {
     (void)checked_files(path);
@@ -166,7 +165,7 @@ void set_aside(const Step& step, const std::string& why) {
   for (int i = 1; aside.empty() || is_there(aside); ++i)
     aside = path.parent_path() / fmt::format("unusable-{}-{}", path.filename().string(), i);
   rename_to(path, aside);
-  report(fmt::format("checkpoint {} cannot be used and is now called {}: {}", printable(step.path),
+  report(fmt::format("checkpoint {} cannot be used and was renamed to {}: {}", printable(step.path),
                      printable(aside.filename().string()), why));
 }
 
@@ -197,7 +196,7 @@ std::string save_checkpoint_as(const std::string& folder, const std::string& nam
     remove_quietly(unfinished);
     throw;
   }
-  // What was there before goes only when the new one is on disk.
+  // The previous one is removed only when the new one is on disk.
   sync_folder(folder);
   remove_quietly(unfinished);
   remove_quietly(hidden(folder, name, kOld));
@@ -212,7 +211,7 @@ std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpo
   for (const Step& step : steps_of(folder)) {
     if (step.iteration >= checkpoint.iteration || run_of(step.path) != checkpoint.run) continue;
     if (++whole <= keep) continue;
-    // Under a name that the next start cleans up, should this be killed half-way.
+    // Under a name that the next start removes, if this is killed half-way.
     const fs::path gone = hidden(folder, fs::path(step.path).filename().string(), kUnfinished);
     remove_quietly(gone);
     if (::rename(step.path.c_str(), gone.c_str()) == 0) remove_quietly(gone);
@@ -225,7 +224,7 @@ std::optional<std::string> newest_checkpoint(const std::string& folder, bool ski
   if (!path.has_filename()) path = path.parent_path();
   const fs::path old = hidden(path.parent_path(), path.filename().string(), kOld);
   if (!is_there(path) && is_there(old)) return old.string();
-  if (is_there(path / kFileList)) return folder;  // it is one itself
+  if (is_there(path / kFileList)) return folder;  // it is a checkpoint itself
   const std::vector<Step> steps = steps_of(folder);
   for (const Step& step : steps) {
     try {
@@ -236,7 +235,7 @@ std::optional<std::string> newest_checkpoint(const std::string& folder, bool ski
         throw StateError(
             fmt::format("checkpoint {} cannot be read: {}", printable(step.path), error.message()),
             {},
-            "let this user read it, or go on from an older one with --resume-older "
+            "give this user permission to read it, or resume from an older one with --resume-older "
             "(FitOptions::resume_older)");
       report(fmt::format("checkpoint {} cannot be read and is not used: {}", printable(step.path),
                          error.what()));
@@ -245,20 +244,19 @@ std::optional<std::string> newest_checkpoint(const std::string& folder, bool ski
         throw IoError(
             fmt::format("checkpoint {} cannot be read: {}", printable(step.path), error.message()),
             {},
-            "try again, or go on from an older one with --resume-older "
+            "try again, or resume from an older one with --resume-older "
             "(FitOptions::resume_older)");
       report(fmt::format("checkpoint {} cannot be read and is not used: {}", printable(step.path),
                          error.what()));
     } catch (const StateError& error) {
-      report(fmt::format("checkpoint {} is torn and not used: {}", printable(step.path),
+      report(fmt::format("checkpoint {} is damaged and not used: {}", printable(step.path),
                          error.what()));
     }
   }
   if (!steps.empty())
     throw StateError(fmt::format("none of the {} checkpoints in {} can be used; the newest is {}",
                                  steps.size(), printable(folder), printable(steps.front().path)),
-                     {},
-                     "mend or restore one of them; to begin from the start, name another folder");
+                     {}, "restore one of them; to start from the beginning, use another folder");
   return std::nullopt;
 }
 
@@ -272,11 +270,11 @@ void claim_folder(const std::string& folder, std::uint64_t iteration, bool resum
       continue;
     }
     throw ConfigError(
-        fmt::format("checkpoints: {} holds {} of another run, and this run begins at update {}",
+        fmt::format("checkpoints: {} contains {} of another run, but this run starts at update {}",
                     printable(folder), printable(fs::path(step.path).filename().string()),
                     iteration),
         {},
-        fmt::format("save to another folder, move the checkpoints away, or go on from the newest "
+        fmt::format("save to another folder, move the checkpoints away, or resume from the newest "
                     "one with --resume {}",
                     printable(folder)));
   }

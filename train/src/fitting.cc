@@ -13,7 +13,7 @@
 namespace penstock::train {
 namespace {
 
-/// A wait for input ends when the run is interrupted; the step can be asked for again.
+/// A wait for input ends when the run is interrupted; the step can be requested again.
 LoaderOptions interruptible(LoaderOptions options, const std::atomic<int>* interrupt) {
   if (interrupt == nullptr) return options;
   const auto before = options.while_waiting;
@@ -24,7 +24,8 @@ LoaderOptions interruptible(LoaderOptions options, const std::atomic<int>* inter
   return options;
 }
 
-/// Of several processes none may leave a step alone: they see the interrupt together, after it.
+/// With several processes none may leave a step alone: they act on the interrupt together, after
+/// the step.
 const std::atomic<int>* interrupt_of(const FitOptions& options, const Mirrored& copies) {
   return copies.group() == nullptr ? options.interrupt : nullptr;
 }
@@ -134,7 +135,7 @@ void Fitting::run_epoch() {
   if (stopping_) return;
   if (steps_ == 0)
     throw ConfigError(fmt::format("fit: epoch {} has no step: the dataset is empty", epoch_), {},
-                      "look at the plan: the folder, a filter or a shard may leave nothing");
+                      "check the plan: the folder, a filter or a shard may leave nothing");
 }
 
 /// One update of the weights, from one step or, with accumulate, from several.
@@ -151,7 +152,8 @@ void Fitting::run_update(Step step) {
     run_step(step, update, done == 1, last);
     if (last) break;
     auto next = next_step();
-    if (!next) return;  // interrupted: what was begun is not learnt, and not saved
+    if (!next)
+      return;  // interrupted: the steps so far do not change the weights, and are not saved
     step = std::move(*next);
   }
   copies_.finish_update();
@@ -177,7 +179,7 @@ void Fitting::take_part(Replica& replica, const Step& step, Update& update, bool
   pass.trains = true;
   pass.iteration = copies_.iterations();
   pass.divisor = update.divisor;
-  if (share.rows() > 0 || copies_.synchronised()) update.results[own] = pass.run(replica, share);
+  if (share.rows() > 0 || copies_.synchronized()) update.results[own] = pass.run(replica, share);
   const auto& mine = update.results[own];
   const std::array<double, 2> counts{mine.sums.samples,
                                      static_cast<double>(mine.not_numbers.size())};
@@ -192,7 +194,7 @@ void Fitting::take_part(Replica& replica, const Step& step, Update& update, bool
   if (last) copies_.reduce_and_apply(replica, [&] { return decide(update); });
 }
 
-/// On the first replica, when the gradients of all are there.
+/// On the first replica, once all gradients are there.
 Mirrored::Outcome Fitting::decide(Update& update) {
   double samples = update.samples;
   double not_numbers = update.not_numbers;
@@ -210,14 +212,15 @@ Mirrored::Outcome Fitting::decide(Update& update) {
                             ? "on another process"
                             : fmt::format("sample {}", fmt::join(update.bad_samples, ", "));
     if (which.size() > 200) which = which.substr(0, 200) + " ...";
-    const std::string text = fmt::format(
-        "fit: the loss of {:.0f} of {:.0f} samples is no number ({})", not_numbers, samples, which);
+    const std::string text =
+        fmt::format("fit: the loss of {:.0f} of {:.0f} samples is not a number ({})", not_numbers,
+                    samples, which);
     if (compiled_.on_nan == OnNan::raise)
       throw SampleError(text, update.where,
-                        "lower the learning rate, clip the gradient, look at these samples, or "
+                        "lower the learning rate, clip the gradient, check these samples, or "
                         "compile with on_nan = skip");
     if (skipped_++ == 0 && writes())
-      report(fmt::format("{}; the step changes nothing ({})", text, update.where.text()));
+      report(fmt::format("{}; the step is skipped ({})", text, update.where.text()));
     return {1, false};
   }
   if (samples == 0) return {1, false};
@@ -242,7 +245,7 @@ void Fitting::end_epoch() {
                            .scores(compiled_.metrics);
     } catch (const CancelledError&) {
       if (!interrupted()) throw;
-      epoch_done_ = true;  // a resume begins with the end of this epoch
+      epoch_done_ = true;  // a resume starts with the end of this epoch
       return stop("interrupted");
     }
   }
@@ -298,9 +301,9 @@ void Fitting::restore() {
   }
   Checkpoint saved = unpack_checkpoint(packed);
   if (saved.optimizer_name != compiled_.optimizer.name)
-    throw StateError(fmt::format("{} was made with {}, and this model is compiled with {}", path,
+    throw StateError(fmt::format("{} was saved with {}, but this model is compiled with {}", path,
                                  saved.optimizer_name, compiled_.optimizer.name),
-                     {}, "compile with the same optimiser, or load_weights alone");
+                     {}, "compile with the same optimizer, or load_weights alone");
   copies_.restore(path, saved.model, saved.optimizer, saved.iteration);
   feed_.restore(State::parse(saved.data));
   at::Generator generator = at::detail::getDefaultCPUGenerator();
@@ -314,7 +317,7 @@ void Fitting::restore() {
   steps_ = saved.step;
   epoch_done_ = saved.epoch_done;
   if (saved.learning_rate) set_learning_rate(*saved.learning_rate);
-  // The sums are those of all processes: one of them takes them over.
+  // The sums are those of all processes: only one of them takes them.
   if (writes()) sums_ = ScoreSums::parse(saved.sums);
   history_ = history_from_json(saved.history);
   if (!saved.run.empty()) copies_.set_run(saved.run);
@@ -332,7 +335,7 @@ ScoreSums evaluate_feed(const ModelOptions& model, const CompileOptions& compile
     if (!step) {
       if (steps)
         throw ConfigError(
-            fmt::format("evaluate: {} steps were asked for, the data has {}", *steps, done), {},
+            fmt::format("evaluate: {} steps were requested, the data has {}", *steps, done), {},
             "leave steps out: a pass ends by itself");
       break;
     }

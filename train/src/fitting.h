@@ -30,12 +30,12 @@ class Fitting final : public Training {
   [[nodiscard]] const History& history() const override { return history_; }
 
  private:
-  /// What the replicas of this process made of the steps of one update.
+  /// The results of the replicas of this process for the steps of one update.
   struct Update {
     std::vector<SharePass::Result> results;  // by replica, of the last step
-    double divisor = 0;                      // samples planned in the first step
+    double divisor = 0;                      // planned samples of the first step
     double samples = 0;                      // in all steps, of this process
-    double not_numbers = 0;                  // losses that are none
+    double not_numbers = 0;                  // number of losses that are not numbers
     std::vector<std::uint64_t> bad_samples;
     Where where;
   };
@@ -73,7 +73,7 @@ class Fitting final : public Training {
   History history_;
 };
 
-/// The sums over a whole feed without training.
+/// The sums over a whole feed, without training.
 ScoreSums evaluate_feed(const ModelOptions& model, const CompileOptions& compiled, Mirrored& copies,
                         Feed& feed, std::optional<std::uint64_t> steps = {});
 

@@ -15,7 +15,7 @@
 namespace penstock::train {
 namespace {
 
-/// NCCL tells hosts apart by this name too, so that what counts as one GPU is the same for both.
+/// NCCL distinguishes hosts by this name too, so that both agree on what one GPU is.
 std::string host_name() {
   if (const char* const given = std::getenv("NCCL_HOSTID")) return given;
   std::array<char, 256> name{};
@@ -34,12 +34,12 @@ std::string gpu_identity(const torch::Device& device) {
 c10::intrusive_ptr<c10d::Backend> connect_nccl(const c10::intrusive_ptr<c10d::Store>& store,
                                                std::uint32_t rank, std::uint32_t world,
                                                const torch::Device& device) {
-  // Left to itself, torch ends the whole process when a peer is lost. We find out, say who it was,
-  // and let the program go on.
+  // By default torch ends the whole process when a peer is lost. We detect it, name the peer, and
+  // let the program continue.
   ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 0);
   ::setenv("TORCH_NCCL_ENABLE_MONITORING", "0", 0);
   const auto options = c10d::ProcessGroupNCCL::Options::create();
-  options->timeout = std::chrono::hours(24);  // wait_for_gpu has the bound
+  options->timeout = std::chrono::hours(24);  // wait_for_gpu has the limit
   auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, static_cast<int>(rank),
                                                              static_cast<int>(world), options);
   backend->eagerConnectSingleDevice(device);
@@ -54,7 +54,7 @@ void wait_for_gpu(c10d::Work& work, std::chrono::milliseconds timeout) {
     ::sched_yield();
   }
   if (const std::exception_ptr failure = work.exception()) std::rethrow_exception(failure);
-  work.wait();  // orders this thread's stream behind it
+  work.wait();  // orders this thread's stream after it
 }
 
 }  // namespace penstock::train

@@ -12,7 +12,7 @@ GradientBuckets::GradientBuckets(std::vector<std::vector<torch::Tensor>> paramet
   const auto& first = parameters_.front();
   bucket_of_.resize(first.size());
   std::size_t bytes = 0;
-  // Backward passes finish the last layers first.
+  // A backward pass finishes the last layers first.
   for (std::size_t i = first.size(); i-- > 0;) {
     const bool fits = !buckets_.empty() && bytes + first[i].nbytes() <= bucket_bytes &&
                       first[buckets_.back()->parameters.front()].dtype() == first[i].dtype();
@@ -46,7 +46,7 @@ void GradientBuckets::add_hooks() {
   using torch::autograd::variable_list;
   for (std::size_t replica = 0; replica < parameters_.size(); ++replica)
     for (std::size_t i = 0; i < parameters_[replica].size(); ++i) {
-      // The accumulator lives only while somebody holds it, and with it the hook.
+      // The accumulator, and with it the hook, lives only while something references it.
       auto accumulator = torch::autograd::impl::grad_accumulator(parameters_[replica][i]);
       const auto hook = [this, replica, i](const variable_list& outputs, const variable_list&) {
         if (armed_.load(std::memory_order_acquire)) ready(replica, i);
@@ -84,7 +84,7 @@ void GradientBuckets::arm() {
 
 void GradientBuckets::ready(std::size_t replica, std::size_t parameter) {
   if (std::exchange(is_ready_[replica][parameter], std::uint8_t{1}) != 0) return;
-  // A backward pass that was told to make another gradient tensor has left ours.
+  // A backward pass that was told to create a new gradient tensor has replaced ours.
   const torch::Tensor& grad = parameters_[replica][parameter].grad();
   if (grad.defined() && !grad.is_same(views_[replica][parameter])) {
     const torch::NoGradGuard no_grad;
@@ -107,7 +107,7 @@ void GradientBuckets::sum(std::size_t bucket) {
     total.add_(flats_[r][bucket].to(total.device(), /*non_blocking=*/false));
   if (when_summed) when_summed(bucket);
   if (group_ == nullptr) return;
-  // All processes send in the order of the buckets, whatever order they are finished in.
+  // All processes send in the order of the buckets, whatever order they finish in.
   Lock lock(mutex_);
   summed_[bucket] = true;
   for (; sent_ < summed_.size() && summed_[sent_]; ++sent_)

@@ -1,8 +1,8 @@
 #pragma once
-// Gradients of the copies of one model, added up. Parameters stand in buckets, in the order in
-// which a backward pass finishes them; when the last replica has finished a bucket its sum is made,
-// in replica order, while the others are still in their backward pass, and sent to the other
-// processes behind it. So the bits do not depend on who was first.
+// Sums the gradients of the copies of one model. Parameters are in buckets, in the order in which a
+// backward pass finishes them. When the last replica has finished a bucket, its sum is computed, in
+// replica order, while the others are still in their backward pass, and sent to the other
+// processes. So the result does not depend on which replica was first.
 
 #include <penstock/train/process_group.h>
 #include <torch/torch.h>
@@ -26,25 +26,25 @@ class GradientBuckets {
   GradientBuckets& operator=(const GradientBuckets&) = delete;
 
   // In order, for each update:
-  /// In one thread: whatever was left of the last update is forgotten.
+  /// In one thread: discards what remains of the last update.
   void begin();
-  /// In each replica's thread: its gradients are zero.
+  /// In each replica's thread: zeroes its gradients.
   void clear(std::size_t replica);
   /// In one thread, before the backward pass that completes the gradients.
   void arm();
-  /// In each replica's thread: what its backward pass has not reached counts as it is. A replica
-  /// that computed nothing comes here at once.
+  /// In each replica's thread: parameters that its backward pass has not reached count unchanged. A
+  /// replica that computed nothing calls it at once.
   void finish(std::size_t replica);
-  /// In one thread, after all have finished: waits for the other processes. The sums are there.
+  /// In one thread, after all have finished: blocks until the sums of all processes have arrived.
   void complete();
-  /// In one thread: the sums times `factor`.
+  /// In one thread: multiplies the sums by `factor`.
   void scale(double factor);
-  /// In each replica's thread: the gradients of its parameters are the sums.
+  /// In each replica's thread: sets the gradients of its parameters to the sums.
   void adopt(std::size_t replica);
 
   /// The sums, one flat tensor for each bucket.
   [[nodiscard]] const std::vector<torch::Tensor>& sums() const { return flats_.front(); }
-  /// Called with the number of a bucket when its sum is made; for tests of the overlap.
+  /// Called with the number of a bucket when its sum is computed; for tests of the overlap.
   std::function<void(std::size_t bucket)> when_summed = {};
 
  private:

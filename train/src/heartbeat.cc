@@ -15,9 +15,10 @@ double seconds(std::chrono::nanoseconds duration) {
 Verdict verdict_on(const std::vector<RankSeen>& seen, std::uint32_t own,
                    std::chrono::nanoseconds now, std::chrono::nanoseconds heard_store) {
   if (now - heard_store > Heartbeat::kSilence)
-    return {true, fmt::format("this rank, {} of {}, is cut off: the store has not answered for "
-                              "{:.0f} s, so either its host is gone or the network to it is",
-                              own, seen.size(), seconds(now - heard_store))};
+    return {true,
+            fmt::format("this rank, {} of {}, has no connection: the store has not answered for "
+                        "{:.0f} s, so its host or the network is down",
+                        own, seen.size(), seconds(now - heard_store))};
   std::vector<std::string> lost;
   std::vector<std::string> well;
   for (std::uint32_t rank = 0; rank < seen.size(); ++rank) {
@@ -27,8 +28,8 @@ Verdict verdict_on(const std::vector<RankSeen>& seen, std::uint32_t own,
           fmt::format("rank {} of {} has left; its own output says why", rank, seen.size()));
     } else if (now - seen[rank].last > Heartbeat::kSilence) {
       lost.push_back(
-          fmt::format("rank {} of {} has not been heard of for {:.0f} s: it died or is "
-                      "cut off",
+          fmt::format("rank {} of {} has sent no heartbeat for {:.0f} s: it died or "
+                      "lost its connection",
                       rank, seen.size(), seconds(now - seen[rank].last)));
     } else {
       well.push_back(fmt::format("rank {} is in {}", rank, seen[rank].doing));
@@ -68,7 +69,7 @@ struct Heartbeat::Shared {
       store.write(rank, own);
       note(store.read());
     } catch (const std::exception&) {
-      // The next one may come through; silence is what the verdict is about.
+      // The next write may succeed; the verdict depends on silence.
     }
   }
 
@@ -124,7 +125,7 @@ void Heartbeat::set_doing(const std::string& what) {
 }
 
 Verdict Heartbeat::verdict() const {
-  // Long enough for a silence that began just now to show.
+  // Long enough to notice a silence that has just begun.
   shared_->clock.pause(kSilence + kEvery);
   Lock lock(shared_->mutex);
   return verdict_on(shared_->seen, shared_->rank, shared_->clock.now(), shared_->heard_store);

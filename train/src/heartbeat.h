@@ -1,7 +1,7 @@
 #pragma once
-// Says who is still there. Each rank writes a count into the store once a second, with what it is
-// doing, and reads the others'. So a rank that died or is cut off is told from one that only takes
-// long.
+// Detects which ranks are alive. Each rank writes a count into the store once a second, with what
+// it is doing, and reads the others'. So a rank that died or lost its connection is distinguished
+// from a slow one.
 
 #include <chrono>
 #include <functional>
@@ -15,36 +15,36 @@
 
 namespace penstock::train {
 
-/// The store as the heartbeat sees it. May block or throw.
+/// The store as the heartbeat uses it. May block or throw.
 struct BeatStore {
   std::function<void(std::uint32_t rank, const std::string& value)> write;
-  std::function<std::vector<std::string>()> read;  // of all ranks; "" where none was written yet
+  std::function<std::vector<std::string>()> read;  // of all ranks; "" if none was written yet
 };
 
-/// What is known of a rank.
+/// What is known about a rank.
 struct RankSeen {
-  std::string doing;                 // in its own words
-  std::chrono::nanoseconds last{0};  // when its count last changed, by the own clock
-  bool left = false;                 // it said so
+  std::string doing;                 // as it describes itself
+  std::chrono::nanoseconds last{0};  // when its count last changed, by our clock
+  bool left = false;                 // it announced that it left
 };
 
-/// Who is missing, if anybody is.
+/// Which ranks are missing, if any.
 struct Verdict {
-  bool lost = false;  // a rank died, left or is cut off, or this one is
+  bool lost = false;  // a rank died, left or lost its connection, or this one did
   std::string text;
 };
 
 class Heartbeat {
  public:
   Heartbeat(std::uint32_t rank, std::uint32_t world, BeatStore store, Clock& clock = Clock::real());
-  /// The thread may hang in the store of a host that is gone: it is left behind then.
+  /// The thread may hang in the store of a host that is down: it is then abandoned.
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
   void set_doing(const std::string& what);
-  /// Waits a few seconds and says what is wrong with whom: "rank 2 of 3 has not been heard of for
-  /// 4 s". Ranks that are well are not named, unless all are.
+  /// Waits a few seconds and reports what is wrong with which rank. Ranks that are well are not
+  /// named, unless all are.
   [[nodiscard]] Verdict verdict() const;
 
   static constexpr std::chrono::milliseconds kEvery{1000};
@@ -56,7 +56,7 @@ class Heartbeat {
   Thread thread_;
 };
 
-/// The verdict on what was seen, at time `now`; `heard_store` is when the store last answered.
+/// The verdict at time `now`; `heard_store` is when the store last answered.
 Verdict verdict_on(const std::vector<RankSeen>& seen, std::uint32_t own,
                    std::chrono::nanoseconds now, std::chrono::nanoseconds heard_store);
 

@@ -9,9 +9,9 @@ namespace penstock::train {
 torch::Tensor class_labels(const char* word, const torch::Tensor& output,
                            const torch::Tensor& target) {
   if (output.dim() < 2)
-    throw ConfigError(fmt::format("{}: the model gives {}, without a score for each class", word,
+    throw ConfigError(fmt::format("{}: the model returns {}, without a score for each class", word,
                                   tensor_text(output)),
-                      {}, "end the model with a layer of as many outputs as there are classes");
+                      {}, "end the model with a layer that has one output per class");
   if (target.is_floating_point()) {
     if (output.sizes() == target.sizes()) return target.to(output.scalar_type());  // probabilities
     throw ConfigError(

@@ -1,11 +1,11 @@
 #pragma once
-// What losses and metrics share.
+// Shared by losses and metrics.
 
 #include <penstock/train/tensors.h>
 
 namespace penstock::train {
 
-/// A label that names no class, and the row it stands in: the trainer adds which sample that is.
+/// A label that is not a class, and its row: the trainer adds the sample.
 class LabelError : public std::out_of_range {
  public:
   LabelError(const std::string& what, std::int64_t row) : std::out_of_range(what), row_(row) {}
@@ -15,9 +15,9 @@ class LabelError : public std::out_of_range {
   std::int64_t row_;
 };
 
-/// `target` as torch wants classes by number (i64), checked against the number of classes: the
-/// kernel would read outside its memory. Throws ConfigError where the shapes do not fit and
-/// LabelError for the first label out of range.
+/// `target` as class numbers (i64), as torch needs them, checked against the number of classes: the
+/// kernel would read outside its memory. Throws ConfigError if the shapes do not fit and LabelError
+/// for the first label out of range.
 torch::Tensor class_labels(const char* word, const torch::Tensor& output,
                            const torch::Tensor& target);
 

@@ -15,8 +15,8 @@ thread_local const ShareScope* innermost = nullptr;
 /// The sum over replicas as part of a graph: its gradient is summed over replicas too.
 class SumOverReplicas : public torch::autograd::Function<SumOverReplicas> {
  public:
-  // The backward pass of a GPU runs in a thread of torch's, where no scope is current; it is over
-  // before the scope is.
+  // The backward pass of a GPU runs in a torch thread, where no scope is current; it ends before
+  // the scope does.
   static torch::Tensor forward(torch::autograd::AutogradContext* context,
                                const torch::Tensor& values) {
     const ShareScope* const scope = ShareScope::current();
@@ -30,14 +30,14 @@ class SumOverReplicas : public torch::autograd::Function<SumOverReplicas> {
   }
 };
 
-/// [features] against [rows, features, ...].
+/// [features], broadcast over [rows, features, ...].
 torch::Tensor along_features(const torch::Tensor& values, std::int64_t dimensions) {
   std::vector<std::int64_t> shape(static_cast<std::size_t>(dimensions), 1);
   shape[1] = values.numel();
   return values.view(shape);
 }
 
-/// Fills one row's mask: kept values are 1 / (1 - p).
+/// Fills the mask of one row: kept values are 1 / (1 - p).
 template <typename T>
 void fill_mask(std::span<T> row, std::uint64_t key, std::uint64_t number, double p) {
   const auto keep = static_cast<T>(1 / (1 - p));
@@ -79,9 +79,9 @@ torch::Tensor ShareScope::mask(torch::Dtype dtype, const torch::Device& device) 
 torch::Tensor ShareScope::sum_over_replicas(const torch::Tensor& values) const {
   const torch::NoGradGuard no_grad;
   const torch::Tensor own = values.detach().cpu().to(torch::kFloat64).contiguous();
-  if (options_.group != nullptr && options_.group->world() > 1 && !options_.synchronised)
-    throw ConfigError("sync_batch_norm: a process without rows would be waited for", {},
-                      "use fit, or run the layer on every process and say synchronised");
+  if (options_.group != nullptr && options_.group->world() > 1 && !options_.synchronized)
+    throw ConfigError("sync_batch_norm: the others would wait for a process without rows", {},
+                      "use fit, or run the layer on every process and set synchronized");
   const std::uint32_t processes = options_.group == nullptr ? 1 : options_.group->world();
   const bool alone_here = replica_.num_replicas_in_sync() == processes;
   const auto sum_here = [&](const torch::Tensor& of) {
@@ -95,7 +95,7 @@ torch::Tensor ShareScope::sum_over_replicas(const torch::Tensor& values) const {
   };
   torch::Tensor total = sum_here(own.flatten());
   if (processes > 1) {
-    // The first replica asks the other processes, and hands the answer round.
+    // The first replica exchanges with the other processes, and distributes the result.
     if (replica_.local_id() == 0) {
       total = total.clone();
       options_.group->sum("sync_batch_norm", total);
@@ -183,18 +183,18 @@ torch::Tensor BatchNormImpl::forward(const torch::Tensor& input) {
     const auto all = scope->sum_over_replicas(torch::full({1}, own, torch::kFloat64));
     count = all.item<double>();
   }
-  if (count == 0) return masked(input);  // nobody has a row: nothing is learnt from it
-  // Two passes, since the difference of squares loses what the rows have in common.
+  if (count == 0) return masked(input);  // no replica has a row: there is nothing to learn
+  // Two passes, since the difference of squares cancels what the rows have in common.
   const torch::Tensor mean = total(masked(input).sum(others)) / count;
-  const torch::Tensor centred = masked(input - wide(mean));
-  const torch::Tensor variance = total(centred.square().sum(others)) / count;
+  const torch::Tensor centered = masked(input - wide(mean));
+  const torch::Tensor variance = total(centered.square().sum(others)) / count;
   {
     const torch::NoGradGuard no_grad;
     const double unbiased = count > 1 ? count / (count - 1) : 1;
     running_mean.lerp_(mean.to(running_mean.scalar_type()), options_.momentum);
     running_var.lerp_(variance.to(running_var.scalar_type()) * unbiased, options_.momentum);
   }
-  return centred * wide(torch::rsqrt(variance + options_.eps) * weight) + wide(bias);
+  return centered * wide(torch::rsqrt(variance + options_.eps) * weight) + wide(bias);
 }
 
 std::size_t sync_batch_norm(torch::nn::Module& module) {
@@ -204,8 +204,8 @@ std::size_t sync_batch_norm(torch::nn::Module& module) {
     auto* const ours = item.value()->as<BatchNormImpl>();
     if (ours == nullptr)
       throw ConfigError(
-          fmt::format("sync_batch_norm: {} is torch's {}, which knows one replica only", item.key(),
-                      item.value()->name()),
+          fmt::format("sync_batch_norm: {} is torch's {}, which works on one replica only",
+                      item.key(), item.value()->name()),
           {}, "use penstock::train::BatchNorm there");
     ours->set_sync(true);
     ++found;

@@ -29,16 +29,15 @@ void LogFile::begin(const std::string& text) {
   const fs::path parent = fs::path(path_).parent_path();
   if (fs::is_directory(is))
     throw ConfigError(fmt::format("{}: {} is a folder", what_, printable(path_)), {},
-                      "name a file");
+                      "pass a file");
   if (!parent.empty() && !fs::is_directory(parent, error))
-    throw ConfigError(
-        fmt::format("{}: {} is to be in a folder that is not there", what_, printable(path_)), {},
-        fmt::format("make the folder {}", printable(parent.string())));
+    throw ConfigError(fmt::format("{}: the folder of {} does not exist", what_, printable(path_)),
+                      {}, fmt::format("create the folder {}", printable(parent.string())));
   regular_ = !fs::exists(is) || fs::is_regular_file(is);
   const std::string needed = regular_ ? (parent.empty() ? "." : parent.string()) : path_;
   if (::access(needed.c_str(), W_OK) != 0)
     throw ConfigError(fmt::format("{}: this user may not write to {}", what_, printable(needed)),
-                      {}, "name a file in a folder that can be written to");
+                      {}, "pass a file in a writable folder");
   waiting_.clear();
   waiting_bytes_ = dropped_ = failures_ = written_ = 0;
   why_.clear();
@@ -50,7 +49,7 @@ void LogFile::add(std::string text) {
   waiting_bytes_ += text.size();
   waiting_.push_back(std::move(text));
   flush();
-  // The first part has the names of columns, or the version of the format.
+  // The first part has the names of the columns, or the version of the format.
   for (; waiting_bytes_ > kKeptBytesMax && waiting_.size() > 1; ++dropped_) {
     waiting_bytes_ -= waiting_[1].size();
     waiting_.erase(waiting_.begin() + 1);
@@ -67,7 +66,7 @@ std::string LogFile::write(const std::string& text) {
     return "";
   }
   std::error_code error;
-  // What a write that failed half-way left behind would garble the log.
+  // The remains of a failed write would garble the log.
   if (regular_ && fs::file_size(path_, error) > written_ && !error)
     fs::resize_file(path_, written_, error);
   if (const auto done = Io::real().append(path_, text); !done) {
@@ -92,8 +91,8 @@ void LogFile::flush() {
   }
   why_ = std::move(why);
   if (is_time_to_report(++failures_))
-    report(
-        fmt::format("{}: {}; training goes on, and what is missing is tried again", what_, why_));
+    report(fmt::format("{}: {}; training continues, and the missing entries are retried", what_,
+                       why_));
 }
 
 std::string LogFile::problem() const {

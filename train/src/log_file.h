@@ -1,6 +1,6 @@
 #pragma once
-// A log is worth less than the training it describes: what cannot be written is kept, reported, and
-// tried again with the next line.
+// A log matters less than the training it describes: what cannot be written is kept, reported, and
+// retried with the next line.
 
 #include <cstdint>
 #include <deque>
@@ -16,27 +16,27 @@ class LogFile {
   /// `what` names the log in reports, `path` the file.
   LogFile(std::string what, std::string path);
 
-  /// Begins the file with `text` in place of what it holds. Throws ConfigError where the folder is
-  /// missing or the file may not be written: that is a wrong set-up, and nothing is lost yet.
+  /// Replaces the content of the file by `text`. Throws ConfigError if the folder is missing or the
+  /// file is not writable: that is a mistake in the set-up, and nothing is lost yet.
   void begin(const std::string& text);
-  /// Adds `text`, with whatever could not be written before.
+  /// Appends `text`, and whatever could not be written before.
   void add(std::string text);
   /// What is missing in the file, or "".
   [[nodiscard]] std::string problem() const;
 
-  /// What is kept at most; beyond it the oldest parts but the first are dropped.
+  /// The most that is kept; beyond it the oldest parts except the first are dropped.
   static constexpr std::uint64_t kKeptBytesMax = std::uint64_t{16} << 20U;
 
  private:
   void flush();
-  /// Returns why not, or "".
+  /// Returns the reason of a failure, or "".
   [[nodiscard]] std::string write(const std::string& text);
 
   std::string what_;
   std::string path_;
   bool regular_ = true;              // false: a pipe or a device, which has no content to replace
-  bool begun_ = false;               // the file holds nothing of what was there before
-  std::uint64_t written_ = 0;        // bytes of the file that are whole
+  bool begun_ = false;               // the previous content of the file is gone
+  std::uint64_t written_ = 0;        // bytes of the file that are complete
   std::deque<std::string> waiting_;  // parts that are not in the file
   std::uint64_t waiting_bytes_ = 0;
   std::uint64_t dropped_ = 0;   // parts

@@ -11,15 +11,15 @@ namespace {
 
 void expect_same_shape(const char* name, const torch::Tensor& output, const torch::Tensor& target) {
   if (output.sizes() == target.sizes()) return;
-  throw ConfigError(fmt::format("{}: the model gives {}, the target is {}", name,
+  throw ConfigError(fmt::format("{}: the model returns {}, the target is {}", name,
                                 tensor_text(output), tensor_text(target)),
-                    {}, "let the last layer or a map make them the same shape");
+                    {}, "give them the same shape in the last layer or a map");
 }
 
 template <typename F>
 Loss like_target(const char* name, F loss) {
   return {name, [name, loss](const torch::Tensor& output, const torch::Tensor& given) {
-            // [rows, 1] against [rows] would be compared all with all.
+            // [rows, 1] and [rows] would broadcast to all pairs.
             const bool column = output.dim() == given.dim() + 1 && output.size(-1) == 1;
             const torch::Tensor target =
                 (column ? given.unsqueeze(-1) : given).to(output.scalar_type());

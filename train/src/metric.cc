@@ -10,7 +10,7 @@
 namespace penstock::train {
 namespace {
 
-/// The class of each row by its scores, and the true one.
+/// The predicted and the true class of each row.
 std::pair<torch::Tensor, torch::Tensor> classes(const torch::Tensor& output,
                                                 const torch::Tensor& target) {
   const bool binary = output.dim() == 1 || output.size(1) == 1;
@@ -22,7 +22,7 @@ std::pair<torch::Tensor, torch::Tensor> classes(const torch::Tensor& output,
   } else if (right.numel() == called.numel()) {
     right = right.reshape(called.sizes());
   } else {
-    throw ConfigError(fmt::format("accuracy: the model gives {}, labels are {}",
+    throw ConfigError(fmt::format("accuracy: the model returns {}, labels are {}",
                                   tensor_text(output), tensor_text(target)),
                       {}, "there is one label for each row of scores");
   }
@@ -33,7 +33,7 @@ Metric mean_of(const char* name, std::function<torch::Tensor(const torch::Tensor
   return {name,
           [name, of_error](const torch::Tensor& output, const torch::Tensor& target) {
             if (output.numel() != target.numel())
-              throw ConfigError(fmt::format("{}: the model gives {}, the target is {}", name,
+              throw ConfigError(fmt::format("{}: the model returns {}, the target is {}", name,
                                             tensor_text(output), tensor_text(target)));
             const auto error =
                 output.to(torch::kFloat64) - target.reshape(output.sizes()).to(torch::kFloat64);
@@ -42,7 +42,7 @@ Metric mean_of(const char* name, std::function<torch::Tensor(const torch::Tensor
           {}};
 }
 
-/// Of the rows for which `base` says so, the share that is of class `positive` on both sides.
+/// Of the rows selected by `base`, the share that is of class `positive` on both sides.
 template <typename Base>
 Metric share_of(const char* name, std::int64_t positive, Base base) {
   return {name,

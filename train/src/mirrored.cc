@@ -32,7 +32,7 @@ std::vector<std::string> trainable_names(const torch::nn::Module& module) {
   return found;
 }
 
-/// Tells each layer of ours which one it is, and warns of those that draw from torch's generator.
+/// Numbers our layers, and warns about layers that draw from torch's generator.
 void prepare_layers(torch::nn::Module& module, bool several_replicas) {
   std::string drawing;
   for (const auto& item : module.named_modules("model")) {
@@ -52,7 +52,7 @@ void prepare_layers(torch::nn::Module& module, bool several_replicas) {
         drawing));
 }
 
-/// Of 64 random bits, which no seed decides.
+/// From 64 random bits, independent of any seed.
 std::string random_name() {
   std::random_device device;
   const auto high = static_cast<std::uint64_t>(device()) << 32U;
@@ -76,9 +76,9 @@ class Mirrored::Impl {
           fmt::format("model: the strategy has {} replicas, {} of them in this process",
                       strategy.num_replicas_in_sync(), strategy.devices().size()),
           {}, "use train::MultiWorkerMirroredStrategy for several processes");
-    if (options.sync_batch_norm) synchronised_ = sync_batch_norm(network.module()) > 0;
+    if (options.sync_batch_norm) synchronized_ = sync_batch_norm(network.module()) > 0;
     for (const auto& module : network.module().modules())
-      if (const auto* const norm = module->as<BatchNormImpl>()) synchronised_ |= norm->sync();
+      if (const auto* const norm = module->as<BatchNormImpl>()) synchronized_ |= norm->sync();
     copy_network(network);
     const std::size_t replicas = copies_.size();
     std::vector<std::vector<torch::Tensor>> parameters;
@@ -131,21 +131,21 @@ class Mirrored::Impl {
   void reduce_and_apply(Replica& replica, const std::function<Outcome()>& decide) {
     const std::size_t own = replica.local_id();
     buckets_->finish(own);
-    (void)replica.sum_here(zero());  // all have come
+    (void)replica.sum_here(zero());  // waits for all
     if (own == 0) {
       buckets_->complete();
       outcome_ = decide();
       if (outcome_.apply) {
         buckets_->scale(outcome_.factor);
-        if (options_.regulariser) {
-          const torch::Tensor penalty = options_.regulariser(copies_.front().module());
+        if (options_.regularizer) {
+          const torch::Tensor penalty = options_.regularizer(copies_.front().module());
           penalty.backward();
           penalty_ = penalty.item<double>();
         }
         clip();
       }
     }
-    (void)replica.sum_here(zero());  // the sums are what they should be
+    (void)replica.sum_here(zero());  // waits until the sums are complete
     if (!outcome_.apply) return;
     buckets_->adopt(own);
     set_learning_rate_of(*optimizers_[own]);
@@ -166,7 +166,7 @@ class Mirrored::Impl {
     if (options_.check_every > 0 && iterations_ % options_.check_every == 0) check_equal();
   }
 
-  /// Only what is trained: buffers of batch norm may differ until they are merged.
+  /// Only trained values: buffers of batch norm may differ until they are merged.
   [[nodiscard]] std::uint64_t hash(std::size_t replica) const {
     Digest digest;
     for (const torch::Tensor& value : trainable(copies_[replica].module())) {
@@ -221,7 +221,7 @@ class Mirrored::Impl {
   Strategy& strategy_;
   const MirroredOptions options_;
   ProcessGroup* group_ = nullptr;
-  bool synchronised_ = false;
+  bool synchronized_ = false;
   std::vector<torch::Device> devices_;
   std::vector<Network> copies_;
   std::vector<std::unique_ptr<torch::optim::Optimizer>> optimizers_;
@@ -302,15 +302,15 @@ void Mirrored::finish_update() {
   impl_->finish_update();
 }
 double Mirrored::penalty(bool fresh) const {
-  if (!fresh || !impl_->options_.regulariser) return impl_->penalty_;
+  if (!fresh || !impl_->options_.regularizer) return impl_->penalty_;
   const torch::NoGradGuard no_grad;
-  return impl_->options_.regulariser(impl_->copies_.front().module()).item<double>();
+  return impl_->options_.regularizer(impl_->copies_.front().module()).item<double>();
 }
 ProcessGroup* Mirrored::group() const {
   return impl_->group_;
 }
-bool Mirrored::synchronised() const {
-  return impl_->synchronised_;
+bool Mirrored::synchronized() const {
+  return impl_->synchronized_;
 }
 const std::string& Mirrored::run() const {
   return impl_->run_;

@@ -21,17 +21,17 @@ class Model::Impl {
 
   void compile(const CompileOptions& options) {
     if (options.accumulate == 0)
-      throw ConfigError("compile: accumulate of 0 steps", {}, "1 is an update for each step");
+      throw ConfigError("compile: accumulate of 0 steps", {}, "1 means one update per step");
     if (options.clip_norm < 0 || options.clip_value < 0)
       throw ConfigError(fmt::format("compile: clip_norm {} and clip_value {}", options.clip_norm,
                                     options.clip_value),
-                        {}, "0 leaves gradients as they are");
+                        {}, "0 leaves gradients unchanged");
     if (!options.loss.per_sample) throw ConfigError("compile: no loss was given");
     std::map<std::string, int> names;
     for (const Metric& metric : options.metrics)
       if (++names[metric.name] > 1)
         throw ConfigError(fmt::format("compile: two metrics are called {}", metric.name), {},
-                          "give one another name");
+                          "rename one of them");
     compiled_ = options;
     copies_.reset();
     copies_ =
@@ -40,7 +40,7 @@ class Model::Impl {
                                                    .schedule = options.schedule,
                                                    .clip_norm = options.clip_norm,
                                                    .clip_value = options.clip_value,
-                                                   .regulariser = options.regulariser,
+                                                   .regularizer = options.regularizer,
                                                    .sync_batch_norm = options.sync_batch_norm});
   }
 
@@ -94,7 +94,7 @@ struct Predictions {
     outputs.push_back(rows.index_select(0, torch::tensor(kept, torch::kInt64)));
   }
 
-  /// In the order of the dataset; in that of delivery where a sample came twice.
+  /// In the order of the dataset; in order of delivery if a sample came twice.
   [[nodiscard]] torch::Tensor in_order(ProcessGroup* group) const {
     torch::Tensor all = outputs.empty() ? torch::empty({0}) : torch::cat(outputs);
     torch::Tensor numbers = torch::tensor(ids, torch::kInt64);

@@ -13,7 +13,7 @@ nn::Conv2dOptions conv(std::int64_t in, std::int64_t out, std::int64_t size, std
   return nn::Conv2dOptions(in, out, size).stride(stride).padding(size / 2).bias(false);
 }
 
-/// Two convolutions, and around them the input itself.
+/// Two convolutions with a skip connection around them.
 class BlockImpl : public nn::Cloneable<BlockImpl> {
  public:
   BlockImpl(std::int64_t in, std::int64_t out, std::int64_t stride)
@@ -106,7 +106,7 @@ Network resnet18(std::int64_t classes) {
 
 Network model_named(const std::string& name, std::int64_t classes, const PictureSize& size) {
   if (classes < 1 || size.height < 1 || size.width < 1)
-    throw ConfigError(fmt::format("model {}: {} classes of pictures of {} x {}", name, classes,
+    throw ConfigError(fmt::format("model {}: {} classes of images of {} x {}", name, classes,
                                   size.height, size.width));
   if (name == "linear") return linear_model(classes, size);
   if (name == "cnn") return small_cnn(classes, size);

@@ -37,11 +37,11 @@ void load_values(const std::string& what, const NamedTensors& values, torch::nn:
   std::vector<std::string> extra;
   for (const auto& [name, value] : unexpected) extra.push_back(name);
   if (!missing.empty() || !unlike.empty() || !extra.empty())
-    throw StateError(fmt::format("{} is of another model: missing [{}]; not expected [{}]; of "
-                                 "another shape [{}]",
+    throw StateError(fmt::format("{} belongs to another model: missing [{}]; unexpected [{}]; of a "
+                                 "different shape [{}]",
                                  what, fmt::join(missing, ", "), fmt::join(extra, ", "),
                                  fmt::join(unlike, "; ")),
-                     {}, "build the model it was made with");
+                     {}, "build the same model as when it was saved");
   const torch::NoGradGuard no_grad;
   for (const auto& [name, value] : wanted) torch::Tensor(value).copy_(given.at(name));
 }

@@ -31,7 +31,7 @@ Network Network::copy(const torch::Device& device) const {
   } catch (const c10::Error&) {
     throw ConfigError(
         fmt::format("model: {} cannot be copied for further replicas", module_->name()), {},
-        "derive it from torch::nn::Cloneable, or pass a function that makes one: "
+        "derive it from torch::nn::Cloneable, or pass a function that creates one: "
         "Model([] { return Net(); })");
   }
   made.module_->train(module_->is_training());

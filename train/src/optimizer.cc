@@ -27,8 +27,7 @@ OptimizerSpec made(const char* name, const Options& options) {
           options.lr()};
 }
 
-/// Calls `visit(name, Tensor&)` and `visit(name, int64&)` for all that is remembered of one
-/// parameter.
+/// Calls `visit(name, Tensor&)` and `visit(name, int64&)` for all state of one parameter.
 template <typename Visit>
 struct Remembered {
   torch::optim::Optimizer& optimizer;
@@ -55,7 +54,7 @@ struct Remembered {
       visit(name + "/momentum_buffer", its.momentum_buffer());
       visit(name + "/grad_avg", its.grad_avg());
     } else {
-      throw ConfigError("checkpoint: the state of this optimiser is not known", {},
+      throw ConfigError("checkpoint: the state of this optimizer is not supported", {},
                         "use sgd, adam, adamw or rmsprop, or train without checkpoints");
     }
   }
@@ -74,7 +73,7 @@ const std::vector<torch::Tensor>& parameters_of(torch::optim::Optimizer& optimiz
   return optimizer.param_groups().at(0).params();
 }
 
-/// Reads into what the optimiser remembers; what a file lacks was never there.
+/// Reads the state of the optimizer; what a file lacks never existed.
 struct Restore {
   const std::map<std::string, torch::Tensor>& known;
   const torch::Tensor& parameter;
@@ -85,15 +84,15 @@ struct Restore {
       return;
     }
     if (found->second.sizes() != parameter.sizes())
-      throw StateError(fmt::format("optimiser state {} is {}, the parameter {}", name,
+      throw StateError(fmt::format("optimizer state {} is {}, the parameter {}", name,
                                    tensor_text(found->second), tensor_text(parameter)));
     value = found->second.to(parameter.device(), /*non_blocking=*/false, /*copy=*/true);
   }
   void operator()(const std::string& name, std::int64_t& value) const {
     const auto found = known.find(name);
     if (found == known.end())
-      throw StateError(fmt::format("optimiser state {} is missing", name), {},
-                       "resume with the optimiser that the checkpoint was made with");
+      throw StateError(fmt::format("optimizer state {} is missing", name), {},
+                       "resume with the optimizer that the checkpoint was saved with");
     value = found->second.item<std::int64_t>();
   }
 };

@@ -45,8 +45,8 @@ class OpenFile {
   const std::string text = fmt::format("{}: {}", printable(path), std::strerror(error));
   if (error == ENOENT || error == ENOTDIR) throw StateError(text);
   if (error == EACCES || error == EPERM || error == ELOOP)
-    throw DeniedError(text, {}, "let this user read it");
-  throw IoError(text, {}, "try again: this may pass");
+    throw DeniedError(text, {}, "give this user permission to read it");
+  throw IoError(text, {}, "try again: the error may be transient");
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ std::string read_plain_file(const std::string& path, std::optional<std::uint64_t
                             std::uint64_t bytes_max) {
   if (PENSTOCK_FAULT("checkpoint.denied")) throw_unread(path, EACCES);
   if (PENSTOCK_FAULT("checkpoint.io_error")) throw_unread(path, EIO);
-  // Without O_NONBLOCK a pipe would hold us for ever.
+  // Without O_NONBLOCK a pipe would block forever.
   const OpenFile file(path, O_RDONLY | O_NONBLOCK);
   if (file.number() < 0) throw_unread(path, errno);
   struct stat facts{};
@@ -92,8 +92,8 @@ void sync_folder(const std::string& folder) {
   const bool fails = PENSTOCK_FAULT("checkpoint.sync_folder");
   if (open.number() >= 0 && !fails && ::fsync(open.number()) == 0) return;
   const int error = fails ? EIO : errno;
-  if (error == EINVAL || error == ENOTSUP) return;  // a file system without folders to sync
-  throw IoError(fmt::format("folder {} cannot be brought to disk: {}", printable(folder),
+  if (error == EINVAL || error == ENOTSUP) return;  // a file system that cannot sync folders
+  throw IoError(fmt::format("folder {} cannot be flushed to disk: {}", printable(folder),
                             std::strerror(error)),
                 {}, kDisk);
 }
@@ -108,8 +108,8 @@ void make_folders(const std::string& folder) {
   make_folders(parent.string());
   if (!fs::create_directory(whole, error) && error)
     throw IoError(
-        fmt::format("folder {} cannot be made: {}", printable(whole.string()), error.message()), {},
-        kDisk);
+        fmt::format("folder {} cannot be created: {}", printable(whole.string()), error.message()),
+        {}, kDisk);
   sync_folder(parent.empty() ? "." : parent.string());
 }
 

@@ -32,8 +32,8 @@ using std::chrono::milliseconds;
 struct Meeting {
   std::string host;
   std::uint16_t port = 0;
-  bool serves = false;  // this process holds the store
-  std::string prefix;   // of this run among restarts
+  bool serves = false;  // this process serves the store
+  std::string prefix;   // distinguishes this run from its restarts
 };
 
 Meeting find_meeting(const World& world, const ProcessGroupOptions& options) {
@@ -45,24 +45,24 @@ Meeting find_meeting(const World& world, const ProcessGroupOptions& options) {
     const char* const end = port.data() + port.size();
     const auto [stop, error] = std::from_chars(port.data(), end, meeting.port);
     if (error != std::errc() || stop != end)
-      throw ConfigError(fmt::format("process group: MASTER_PORT={} is no port", port));
+      throw ConfigError(fmt::format("process group: MASTER_PORT={} is not a port", port));
   }
   if (meeting.host.empty() || meeting.port == 0)
     throw ConfigError(
-        fmt::format("process group: {}, and nobody says where they meet", world.text()), {},
+        fmt::format("process group: {}, but there is no address to meet at", world.text()), {},
         "start with torchrun, or set MASTER_ADDR and MASTER_PORT to a host and free port of rank "
         "0");
-  // torchrun's agent holds a store that outlives the workers.
+  // torchrun's agent has a store that outlives the workers.
   const bool agent = environment("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
   meeting.serves = world.rank == 0 && !agent;
   meeting.prefix = fmt::format("penstock/{}/{}", environment("TORCHELASTIC_RUN_ID").value_or(""),
                                environment("TORCHELASTIC_RESTART_COUNT").value_or("0"));
-  // Whoever does not know it cannot guess the names of the job's entries.
+  // Without it nobody can guess the names of the job's entries.
   if (const auto secret = environment("PENSTOCK_JOB_SECRET")) meeting.prefix += "/" + *secret;
   return meeting;
 }
 
-/// The own address on the way to `host`: a host's name may stand for another of its networks.
+/// Our own address on the route to `host`: a host name may stand for another of its networks.
 std::string address_towards(const std::string& host, std::uint16_t port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;
@@ -74,7 +74,7 @@ std::string address_towards(const std::string& host, std::uint16_t port) {
     sockaddr_storage own{};
     socklen_t size = sizeof own;
     std::array<char, NI_MAXHOST> text{};
-    // No packet is sent: connecting a datagram socket only looks up the way.
+    // No packet is sent: connecting a datagram socket only looks up the route.
     if (fd >= 0 && ::connect(fd, one->ai_addr, one->ai_addrlen) == 0 &&
         ::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
         ::getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text.data(), text.size(), nullptr, 0,
@@ -86,15 +86,15 @@ std::string address_towards(const std::string& host, std::uint16_t port) {
   return address;
 }
 
-/// A socket that listens on the address of `host` alone: left to itself, torch's store listens on
-/// all of this machine's. Nothing where no address of `host` is one of this machine's, as behind a
-/// Kubernetes service. Throws ConfigError where the port is taken.
+/// A socket that listens only on the address of `host`: by default torch's store listens on all
+/// addresses of this machine. Nullopt if no address of `host` belongs to this machine, as behind a
+/// Kubernetes service. Throws ConfigError if the port is in use.
 std::optional<int> listen_at(const std::string& host, std::uint16_t port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0)
-    return std::nullopt;  // the store says so
+    return std::nullopt;  // the store reports it
   std::optional<int> listening;
   int error = 0;
   for (const addrinfo* one = found; one != nullptr && !listening; one = one->ai_next) {
@@ -110,7 +110,7 @@ std::optional<int> listen_at(const std::string& host, std::uint16_t port) {
   }
   ::freeaddrinfo(found);
   if (!listening && error == EADDRINUSE)
-    throw ConfigError(fmt::format("process group: port {} of {} is taken", port, host), {},
+    throw ConfigError(fmt::format("process group: port {} of {} is in use", port, host), {},
                       "set MASTER_PORT to a free one");
   if (!listening)
     report(
@@ -120,8 +120,8 @@ std::optional<int> listen_at(const std::string& host, std::uint16_t port) {
   return listening;
 }
 
-/// torch writes into sockets whose other end may be gone and counts on an error, as under Python,
-/// which ignores the signal; without that a rank that dies takes the others with it.
+/// torch writes to sockets whose other end may be closed and relies on an error, as under Python,
+/// which ignores the signal; otherwise a rank that dies would take the others with it.
 void ignore_broken_pipes() {
   struct sigaction before{};
   if (::sigaction(SIGPIPE, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
@@ -159,7 +159,7 @@ class ProcessGroup::Impl {
     }
     sender_.reset();
     heartbeat_.reset();
-    // Their ends would wait for the lost rank.
+    // Their destructors would wait for the lost rank.
     if (gave_up_) static_cast<void>(control_.release());
     if (gave_up_) static_cast<void>(sums_.release());
     if (gpus_aborted_) static_cast<void>(gpus_.release());
@@ -173,7 +173,7 @@ class ProcessGroup::Impl {
   std::vector<std::string> gather(const std::string& word, const std::string& text) {
     if (world_.size == 1) return {text};
     return guarded(word, [&] {
-      // The word travels along: ranks in different calls must not take each other's answers.
+      // The word is sent along: ranks in different calls must not take each other's values.
       const std::string own = word + '\n' + text;
       const auto sizes = gather_rows(word, torch::tensor({static_cast<std::int64_t>(own.size())}));
       const std::int64_t longest = sizes.max().item<std::int64_t>();
@@ -188,8 +188,8 @@ class ProcessGroup::Impl {
     });
   }
 
-  /// Collective: sums of tensors on `device` go from GPU to GPU where every rank has one of its
-  /// own, and through the CPU elsewhere.
+  /// Collective: sums of tensors on `device` go from GPU to GPU if every rank has its own, and
+  /// through the CPU otherwise.
   void use_device(const torch::Device& device) {
     if (world_.size == 1 || gpus_) return;
     const std::vector<std::string> all = gather("GPUs of all ranks", gpu_identity(device));
@@ -199,7 +199,7 @@ class ProcessGroup::Impl {
       if (world_.rank == 0)
         report(
             "process group: several ranks share a GPU, so gradients go through the CPU; give "
-            "every process a GPU of its own (--device cuda under torchrun does)");
+            "every process its own GPU (--device cuda under torchrun does)");
       return;
     }
     guarded("connecting GPUs", [&] {
@@ -215,7 +215,7 @@ class ProcessGroup::Impl {
     const torch::Tensor flat = here.contiguous().view({-1});
     const auto world = static_cast<std::int64_t>(world_.size);
     const std::int64_t each = (flat.numel() + world - 1) / world;
-    // Each rank receives one part from all, adds in rank order, and hands the result to all.
+    // Each rank receives one part from all, adds in rank order, and sends the result to all.
     torch::Tensor parts = torch::zeros({each * world}, flat.options());
     parts.narrow(0, 0, flat.numel()).copy_(flat);
     torch::Tensor received = torch::empty_like(parts);
@@ -295,13 +295,13 @@ class ProcessGroup::Impl {
     }
   }
 
-  /// Says that this rank is here, and waits for all others.
+  /// Announces this rank, and waits for all others.
   void claim_rank() {
     const auto seat = [](std::uint32_t rank) { return fmt::format("seat/{}", rank); };
     if (store_->add(seat(world_.rank), 1) > 1)
       throw ConfigError(
           fmt::format("process group: rank {} of {} was started twice", world_.rank, world_.size),
-          {}, "give every process a rank of its own");
+          {}, "give every process its own rank");
     std::vector<std::string> all;
     for (std::uint32_t rank = 0; rank < world_.size; ++rank) all.push_back(seat(rank));
     try {
@@ -315,7 +315,7 @@ class ProcessGroup::Impl {
                                       "come: {}",
                                       std::chrono::duration<double>(options_.join_timeout).count(),
                                       world_.size, missing),
-                          {}, "start them, or look at their output");
+                          {}, "start them, or check their output");
     }
   }
 
@@ -351,12 +351,12 @@ class ProcessGroup::Impl {
                                        static_cast<int>(world_.rank), static_cast<int>(world_.size),
                                        options);
     });
-    // An exchange that Gloo has given up cannot be waited for any longer; `wait` has the bound.
+    // An exchange that Gloo has given up on cannot be waited for; `wait` has the limit.
     group->setTimeout(options_.alive_timeout + options_.timeout + std::chrono::minutes(1));
     return group;
   }
 
-  /// Runs an exchange; what fails in it is told in terms of ranks.
+  /// Runs an exchange; errors are expressed in terms of ranks.
   template <typename Exchange>
   auto guarded(const std::string& word, Exchange exchange) -> decltype(exchange()) {
     heartbeat_->set_doing(word);
@@ -375,40 +375,40 @@ class ProcessGroup::Impl {
   [[noreturn]] static void throw_lost(const std::string& word, const Verdict& verdict,
                                       const std::string& why) {
     throw LostRankError(fmt::format("{}: {} ({})", word, verdict.text, why), {},
-                        "start the job again: it goes on from its last checkpoint");
+                        "start the job again: it resumes from its last checkpoint");
   }
 
-  /// What is left of the timeout when the time to find out who is missing is taken off.
+  /// The rest of the timeout, minus the time to find out which rank is missing.
   [[nodiscard]] milliseconds exchange_timeout() const {
     const milliseconds verdict = Heartbeat::kSilence + Heartbeat::kEvery;
     return std::max(options_.timeout - verdict, options_.timeout / 2);
   }
-  /// Waits while every rank is alive. Throws what went wrong in the exchange, and LostRankError.
+  /// Waits while every rank is alive. Rethrows errors of the exchange, and throws LostRankError.
   void wait(const std::string& word, const c10::intrusive_ptr<c10d::Work>& work,
             bool on_gpu = false) const {
     const auto began = std::chrono::steady_clock::now();
     const auto waited = [&] { return std::chrono::steady_clock::now() - began; };
     for (bool reported = false; !ends_within(*work, exchange_timeout(), on_gpu);) {
       const Verdict verdict = heartbeat_->verdict();
-      if (work->isCompleted()) continue;  // meanwhile
+      if (work->isCompleted()) continue;  // completed meanwhile
       const double seconds = std::chrono::duration<double>(waited()).count();
       if (verdict.lost || waited() > options_.alive_timeout) {
         gave_up_ = true;
         throw_lost(word, verdict, fmt::format("no answer within {:.0f} s", seconds));
       }
       if (!std::exchange(reported, true))
-        report(fmt::format("rank {} has waited for {:.0f} s in {}: {}; it waits on", world_.rank,
+        report(fmt::format("rank {} has waited for {:.0f} s in {}: {}; still waiting", world_.rank,
                            seconds, word, verdict.text));
     }
   }
-  /// False when it goes on; throws what went wrong in it.
+  /// False while it is running; rethrows its error.
   static bool ends_within(c10d::Work& work, milliseconds timeout, bool on_gpu) {
     const auto wait_once = [&] { on_gpu ? wait_for_gpu(work, timeout) : void(work.wait(timeout)); };
     try {
       wait_once();
     } catch (const std::exception&) {
       if (!work.isCompleted()) return false;
-      wait_once();  // throws its own failure, if it has one
+      wait_once();  // rethrows its error, if any
     }
     return true;
   }
@@ -454,7 +454,7 @@ class ProcessGroup::Impl {
           guarded(job.word, [&] { sum(on_gpu ? *gpus_ : *sums_, job.word, job.values); });
         } catch (...) {
           failure = std::current_exception();
-          if (gpus_) gpus_->abort();  // what still waits there holds the GPU
+          if (gpus_) gpus_->abort();  // what still waits there occupies the GPU
           gpus_aborted_ = static_cast<bool>(gpus_);
         }
       }
@@ -469,12 +469,12 @@ class ProcessGroup::Impl {
   const World world_;
   c10::intrusive_ptr<c10d::Store> store_;
   std::optional<Heartbeat> heartbeat_;
-  // Two, so that what is sent in the background never meets what is asked for meanwhile.
+  // Two, so that background sums never interfere with other exchanges.
   c10::intrusive_ptr<Gloo> control_;
   c10::intrusive_ptr<Gloo> sums_;
   c10::intrusive_ptr<c10d::Backend> gpus_;     // null: sums go through the CPU
   bool gpus_aborted_ = false;                  // by the sender
-  mutable std::atomic<bool> gave_up_ = false;  // an exchange goes on that will not end
+  mutable std::atomic<bool> gave_up_ = false;  // an exchange is running that will not end
 
   Mutex mutex_;
   Condition changed_;

@@ -47,14 +47,14 @@ Progress::Progress(Show show, std::FILE* out) : show_(show), out_(out) {
   if (show == Show::automatic) show_ = ::isatty(::fileno(out)) != 0 ? Show::bar : Show::lines;
 }
 
-/// What cannot be shown, as on a full disk, is lost; training goes on. (fmt::print would throw.)
+/// What cannot be shown, as on a full disk, is lost; training continues. (fmt::print would throw.)
 void Progress::put(const std::string& text) {
   (void)std::fwrite(text.data(), 1, text.size(), out_);
 }
 
 void Progress::line(const std::string& text, bool stays) {
   if (show_ == Show::bar) {
-    // What is left of a longer line is wiped out.
+    // Overwrites the rest of a longer line.
     std::string padded = text;
     padded.resize(std::max(text.size(), width_), ' ');
     width_ = stays ? 0 : text.size();
@@ -76,7 +76,7 @@ void Progress::begin_epoch(std::uint64_t epoch, std::uint64_t epochs,
 
 void Progress::step(std::uint64_t done, const Scores& so_far, double input_wait) {
   if (show_ != Show::bar) return;
-  // Often enough for the eye.
+  // Often enough for a person.
   if (seconds_since(shown_) < 0.1 && !(steps_ && done == *steps_)) return;
   shown_ = std::chrono::steady_clock::now();
   const double seconds = std::max(1e-9, seconds_since(began_));
@@ -95,7 +95,7 @@ void Progress::end_epoch(const EpochLog& log) {
   if (log.validation) text += "  " + scores_text(*log.validation, "val_");
   text += fmt::format("  {}  input {:.0f} %", duration_text(log.seconds), 100 * log.input_wait);
   if (log.skipped_steps > 0)
-    text += fmt::format("  {} steps skipped: their loss was no number", log.skipped_steps);
+    text += fmt::format("  {} steps skipped: their loss was not a number", log.skipped_steps);
   line(text, true);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a person sees of a run: a bar in a terminal, a line for each epoch elsewhere.
+// Progress output: a bar in a terminal, one line per epoch elsewhere.
 
 #include <penstock/train/model.h>
 
@@ -34,7 +34,7 @@ class Progress {
   std::uint64_t epochs_ = 0;
   std::optional<std::uint64_t> steps_;
   std::uint64_t first_step_ = 0;
-  std::size_t width_ = 0;  // of what stands in the terminal's line
+  std::size_t width_ = 0;  // of the current line of the terminal
   std::string name_;
   std::chrono::steady_clock::time_point began_;
   std::chrono::steady_clock::time_point shown_;

@@ -1,6 +1,6 @@
 // Tensors by name in one file: the length of a header, the header as JSON ({name: {dtype, shape,
-// data_offsets}}), then the bytes. What Python's safetensors package reads and writes.
-// tested in train/tests/checkpoint_test.cc
+// data_offsets}}), then the bytes. The format of Python's safetensors package. tested in
+// train/tests/checkpoint_test.cc
 #include <fmt/format.h>
 #include <penstock/error.h>
 #include <penstock/train/checkpoint.h>
@@ -34,10 +34,11 @@ constexpr std::array<Name, 9> kNames{{{torch::kFloat64, "F64"},
 
 [[noreturn]] void refuse(const std::string& what, const std::string& why) {
   throw StateError(fmt::format("{}: {}", what, why), {},
-                   "the file is cut, garbled or no safetensors file");
+                   "the file is truncated, garbled or not a safetensors file");
 }
 
-/// A tensor without values may still have sides of any length, of which torch computes products.
+/// A tensor without values may still claim dimensions of any length, of which torch computes
+/// products.
 void expect_sane(const std::string& what, const std::string& name,
                  const std::vector<std::int64_t>& shape) {
   constexpr std::size_t kSidesMax = 64;
@@ -46,9 +47,9 @@ void expect_sane(const std::string& what, const std::string& name,
   for (const std::int64_t size : shape)
     if (__builtin_mul_overflow(product, std::max<std::int64_t>(1, size), &product) ||
         product > kProductMax)
-      refuse(what, fmt::format("the shape of {} has sides that no tensor has", name));
+      refuse(what, fmt::format("the shape of {} has impossible dimensions", name));
   if (shape.size() > kSidesMax)
-    refuse(what, fmt::format("the shape of {} has {} sides", name, shape.size()));
+    refuse(what, fmt::format("the shape of {} has {} dimensions", name, shape.size()));
 }
 
 torch::Tensor tensor_in(const std::string& what, const std::string& name, const Json& entry,
@@ -60,7 +61,7 @@ torch::Tensor tensor_in(const std::string& what, const std::string& name, const 
       std::ranges::find_if(kNames, [&](const Name& n) { return n.text == dtype; });
   if (known == kNames.end()) refuse(what, fmt::format("{} has unknown dtype {}", name, dtype));
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data.size())
-    refuse(what, fmt::format("{} lies outside the file", name));
+    refuse(what, fmt::format("{} is outside the file", name));
   expect_sane(what, name, shape);
   std::uint64_t bytes = c10::elementSize(known->dtype);
   for (const std::int64_t size : shape) {
@@ -112,9 +113,9 @@ NamedTensors decode_tensors(const std::string& what, std::string_view bytes) {
   if (bytes.size() < sizeof length) refuse(what, "it has no header");
   std::memcpy(&length, bytes.data(), sizeof length);
   bytes.remove_prefix(sizeof length);
-  if (length > kHeaderMax || length > bytes.size()) refuse(what, "its header is cut");
+  if (length > kHeaderMax || length > bytes.size()) refuse(what, "its header is truncated");
   const auto header = parse_json(bytes.substr(0, length));
-  if (!header || !header->is_object()) refuse(what, "its header is no JSON object");
+  if (!header || !header->is_object()) refuse(what, "its header is not a JSON object");
   const std::string_view data = bytes.substr(length);
   NamedTensors tensors;
   try {

@@ -21,7 +21,7 @@ void ScoreSums::add(const ScoreSums& other) {
 
 ScoreSums ScoreSums::over(ProcessGroup* group) const {
   if (group == nullptr) return *this;
-  // Through texts: a process that had no rows has no sums, and need not know how many there are.
+  // As texts: a process without rows has no sums, and need not know how many there are.
   ScoreSums all;
   for (const std::string& one : group->gather("scores", to_json())) all.add(parse(one));
   return all;
@@ -90,9 +90,9 @@ std::vector<double> metric_sums(const Metric& metric, const torch::Tensor& outpu
   const torch::NoGradGuard no_grad;
   torch::Tensor rows = metric.per_sample(output.detach(), target);
   if (rows.dim() == 0 || rows.size(0) != output.size(0))
-    throw ConfigError(fmt::format("metric {}: gives {} for an output of {}", metric.name,
+    throw ConfigError(fmt::format("metric {}: returns {} for an output of {}", metric.name,
                                   tensor_text(rows), tensor_text(output)),
-                      {}, "it gives one value, or one row of values, for each sample");
+                      {}, "it must return one value, or one row of values, per sample");
   rows = rows.to(torch::kFloat64).reshape({rows.size(0), -1});
   if (mask.defined())
     rows = torch::where(mask.to(torch::kBool).view({-1, 1}), rows, torch::zeros_like(rows));

@@ -1,5 +1,5 @@
 #pragma once
-// Scores as sums over samples, which can be added up over steps, replicas and processes.
+// Scores as sums over samples, which can be added over steps, replicas and processes.
 
 #include <penstock/train/callback.h>
 #include <penstock/train/metric.h>

@@ -11,7 +11,7 @@
 namespace penstock::train {
 namespace {
 
-/// bf16 for the operations that bear it, while it lives, in this thread.
+/// While it exists, uses bf16 in this thread for operations that allow it.
 class Autocast {
  public:
   Autocast(bool on, torch::DeviceType device) : device_(device), on_(on) {
@@ -38,7 +38,7 @@ class Autocast {
   torch::ScalarType dtype_ = torch::kBFloat16;
 };
 
-/// A row of zeros for each field: what an empty share is given where all replicas must run.
+/// A row of zeros for each field: the input of an empty share if all replicas must run.
 torch::Tensor row_of_zeros(const Batch& share, const std::string& path,
                            const torch::Device& device) {
   const torch::Tensor none = tensor_of(share, path);
@@ -122,7 +122,7 @@ SharePass::Result SharePass::run(Replica& replica, const Batch& share, bool scor
   Inputs inputs;
   for (const std::string& path : names.inputs) inputs.push_back(field(path));
   const ShareScope scope(replica, share,
-                         {iteration, copies.group(), copies.synchronised(), no_rows});
+                         {iteration, copies.group(), copies.synchronized(), no_rows});
   Result result;
   const torch::Tensor output = forward(replica, share, inputs);
   if (!scores) {
@@ -135,12 +135,12 @@ SharePass::Result SharePass::run(Replica& replica, const Batch& share, bool scor
     rows = compiled.loss.per_sample(compiled.bf16 ? output.to(torch::kFloat32) : output, target);
   } catch (const LabelError& error) {
     throw SampleError(error.what(), where_of(share, static_cast<std::uint64_t>(error.row())),
-                      "make the model's last layer larger, or mend the labels");
+                      "enlarge the model's last layer, or correct the labels");
   }
   if (rows.dim() != 1 || rows.size(0) != inputs.front().size(0))
     throw ConfigError(fmt::format("loss {}: gives {} for {} rows", compiled.loss.name,
                                   tensor_text(rows), inputs.front().size(0)),
-                      where_of(share), "a loss gives one value for each row");
+                      where_of(share), "a loss must return one value per row");
   if (!names.sample_weight.empty())
     rows = rows * field(names.sample_weight).to(rows.scalar_type()).view({-1});
   const torch::Tensor mask = scope.mask(torch::kUInt8, rows.device());

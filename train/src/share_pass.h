@@ -11,13 +11,13 @@
 
 namespace penstock::train {
 
-/// Which fields of a batch are what.
+/// Which fields of a batch are inputs, target and weights.
 struct FieldNames {
   std::vector<std::string> inputs;
-  std::string target;  // empty where there is none
+  std::string target;  // empty if there is none
   std::string sample_weight;
 };
-/// Throws ConfigError listing the fields when they do not say which is which.
+/// Throws ConfigError that lists the fields if they are ambiguous.
 FieldNames field_names(const ModelOptions& options, const ElementSpec& spec, bool needs_target);
 
 struct SharePass {
@@ -26,15 +26,15 @@ struct SharePass {
   const Mirrored& copies;
   bool trains = false;
   std::uint64_t iteration = 0;
-  /// By which the loss of each sample is divided in the backward pass.
+  /// Divides the loss of each sample in the backward pass.
   double divisor = 1;
 
   struct Result {
     ScoreSums sums;
-    std::vector<std::uint64_t> not_numbers;  // samples whose loss is none
-    torch::Tensor output;                    // where asked for
+    std::vector<std::uint64_t> not_numbers;  // samples whose loss is not a number
+    torch::Tensor output;                    // if requested
   };
-  /// With `scores` false only the output is made.
+  /// With `scores` false only the output is computed.
   Result run(Replica& replica, const Batch& share, bool scores = true) const;
 
  private:

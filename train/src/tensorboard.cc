@@ -49,7 +49,7 @@ class Message {
   std::string text_;
 };
 
-/// The checksum as these files want it, so that a file may hold checksums of itself.
+/// The checksum in the form of these files, masked so that a file may contain its own checksums.
 std::uint32_t masked_crc(const std::string& bytes) {
   const std::uint32_t crc = crc32c(bytes);
   return ((crc >> 15U) | (crc << 17U)) + 0xa282ead8U;
@@ -95,18 +95,18 @@ class TensorBoard final : public Callback {
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     if (error)
-      throw ConfigError(fmt::format("tensorboard: cannot make {}: {}", folder_, error.message()),
-                        {}, "name a folder that can be written to");
+      throw ConfigError(fmt::format("tensorboard: cannot create {}: {}", folder_, error.message()),
+                        {}, "pass a writable folder");
     const std::string file =
         fmt::format("{}/events.out.tfevents.{:.0f}.penstock.{}", folder_, now(), ::getpid());
-    std::string name = file;  // another one where two runs of this process begin in one second
+    std::string name = file;  // with a suffix if two runs of this process start in one second
     for (int i = 1; std::filesystem::exists(name, error); ++i) name = fmt::format("{}.{}", file, i);
     log_.emplace("tensorboard " + folder_, name);
     log_->begin(event_record(version_event(now())));
   }
   void on_step_end(Training& training, const Scores& so_far) override {
     if (!training.writes()) return;
-    // So far is a mean over the epoch; what belongs to this step alone is the difference.
+    // `so_far` is a mean over the epoch; the value of this step alone is the difference.
     const double samples = static_cast<double>(so_far.samples);
     const bool first = samples < samples_;
     const double loss = so_far.loss * samples - (first ? 0 : loss_);

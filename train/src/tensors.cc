@@ -48,10 +48,10 @@ torch::Tensor tensor_of(const Batch& batch, std::string_view path, const torch::
   const Tensor field = batch[path];
   const auto dtype = torch_dtype(field.dtype());
   if (!dtype)
-    throw ConfigError(fmt::format("field \"{}\" is {}, and no tensor of torch holds that", path,
+    throw ConfigError(fmt::format("field \"{}\" is {}, which torch tensors do not support", path,
                                   dtype_name(field.dtype())),
                       {}, "decode it in a map, or leave it out of the model");
-  // The batch is ours alone by now, so that a model that writes into its input harms nobody.
+  // The batch has no other readers by now, so a model that writes to its input does no harm.
   auto* const data = const_cast<std::byte*>(field.raw().data());
   const auto options = torch::TensorOptions().dtype(*dtype);
   const torch::Tensor view =

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/fault.h"
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "checkpoint_files.h"
 #include "heard.h"
 #include "nets.h"
@@ -271,7 +271,7 @@ TEST_F(CheckpointFolderTest, WhatIsOnDiskIsKnownAndAFailedLastSaveIsAProblemOfTh
   EXPECT_EQ(saver->saved(), 8U);
   ASSERT_EQ(history.problems.size(), 1U);
   EXPECT_THAT(history.problems[0], AllOf(HasSubstr("the last save failed"), HasSubstr("update 8")));
-  EXPECT_EQ(heard.count("training goes on"), 3U);  // the 1st, 4th and 16th of 38
+  EXPECT_EQ(heard.count("training continues"), 3U);  // the 1st, 4th and 16th of 38
 }
 
 }  // namespace

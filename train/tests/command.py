@@ -37,7 +37,7 @@ def write_png(path: Path, pixels: list[bytes], width: int) -> None:
 
 
 def make_pictures(root: Path, count: int, seed: int = 1) -> None:
-    """Three classes that differ in the colour of a bar, 16 x 16."""
+    """Three classes that differ in the color of a bar, 16 x 16."""
     draw = random.Random(seed)
     for number in range(count):
         label = number % 3
@@ -198,7 +198,7 @@ class TrainCommandTest(unittest.TestCase):
              f"{training(4)}"],
             capture_output=True, text=True, timeout=BOUND, env=environment())
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stderr.count("training goes on"), 1, done.stderr)
+        self.assertEqual(done.stderr.count("training continues"), 1, done.stderr)
         self.assertIn("No space left on device", done.stderr)
         self.assertRegex(done.stderr, "after 21 updates the last save failed: .*that of update 7")
         small, larger = done.stdout.split("LARGER")
@@ -389,7 +389,7 @@ class TorchrunTest(unittest.TestCase):
         for rank in (0, 1):
             _, errors = processes[rank].communicate(timeout=BOUND)
             self.assertEqual(processes[rank].returncode, 1)
-            self.assertIn("rank 2 of 3 has not been heard of", errors)
+            self.assertIn("rank 2 of 3 has sent no heartbeat", errors)
         processes[2].communicate()
         done = len(logs(log))
         process = self.torchrun(2, *self.arguments(

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "nets.h"
 
 namespace penstock::train {

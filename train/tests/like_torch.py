@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The same network, batches and optimiser in plain PyTorch, 50 updates: with SGD the weights are
+"""The same network, batches and optimizer in plain PyTorch, 50 updates: with SGD the weights are
 equal to the bit, with Adam to 1e-5 (it is written in another order of operations there)."""
 
 import argparse

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/fault.h"
-#include "base/temp_folder.h"
+#include "base/temp_folder_for_tests.h"
 #include "heard.h"
 #include "nets.h"
 
@@ -39,7 +39,7 @@ TEST_F(LogFileTest, LinesThatCannotBeWrittenAreKeptReportedAndWrittenLater) {
   log.add("b\n");
   EXPECT_EQ(content(path), "a\n");
   EXPECT_THAT(log.problem(), AllOf(HasSubstr("log x"), HasSubstr("No space left")));
-  EXPECT_THAT(heard.text(), HasSubstr("training goes on"));
+  EXPECT_THAT(heard.text(), HasSubstr("training continues"));
   log.add("c\n");
   EXPECT_EQ(content(path), "a\nb\nc\n");
   EXPECT_EQ(log.problem(), "");
@@ -76,7 +76,7 @@ TEST_F(LogFileTest, ADeviceIsAppendedToAndNeverReplaced) {
 
 TEST_F(LogFileTest, AWrongPathIsRefusedBeforeTraining) {
   EXPECT_THAT([&] { LogFile("log x", folder_.path("nowhere/log")).begin(""); },
-              ThrowsMessage<ConfigError>(HasSubstr("make the folder")));
+              ThrowsMessage<ConfigError>(HasSubstr("create the folder")));
   EXPECT_THAT([&] { LogFile("log x", folder_.path()).begin(""); },
               ThrowsMessage<ConfigError>(HasSubstr("is a folder")));
 }
@@ -86,7 +86,7 @@ TEST_F(LogFileTest, MemoryForWhatIsMissingIsBounded) {
   const Heard heard;
   log.begin("");
   for (int i = 0; i < 40; ++i) log.add(std::string(1U << 20U, 'x'));
-  EXPECT_LT(heard.count("training goes on"), 6U);
+  EXPECT_LT(heard.count("training continues"), 6U);
   EXPECT_THAT(log.problem(), HasSubstr("not complete"));
 }
 

@@ -1,4 +1,4 @@
-// The smaller parts: buckets, heartbeat, event files, progress, optimiser state, schedules.
+// The smaller parts: buckets, heartbeat, event files, progress, optimizer state, schedules.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST(HeartbeatTest, SilentRanksAreNamedAndOthersAreNot) {
   seen[2].last = seconds(91);
   EXPECT_TRUE(verdict_on(seen, 0, seconds(101), seconds(101)).lost);
   EXPECT_THAT(verdict_on(seen, 0, seconds(101), seconds(101)).text,
-              AllOf(HasSubstr("rank 2 of 4 has not been heard of for 10 s"),
+              AllOf(HasSubstr("rank 2 of 4 has sent no heartbeat for 10 s"),
                     Not(HasSubstr("rank 1")), Not(HasSubstr("rank 3"))));
   seen[1].left = true;
   EXPECT_THAT(verdict_on(seen, 0, seconds(101), seconds(101)).text,
@@ -93,7 +93,7 @@ TEST(HeartbeatTest, SilentRanksAreNamedAndOthersAreNot) {
   EXPECT_THAT(verdict_on(seen, 3, seconds(101), seconds(101)).text,
               AllOf(HasSubstr("all ranks are alive"), HasSubstr("rank 0 is in sum of gradients")));
   EXPECT_THAT(verdict_on(seen, 3, seconds(140), seconds(101)).text,
-              HasSubstr("this rank, 3 of 4, is cut off"));
+              HasSubstr("this rank, 3 of 4, has no connection"));
 }
 
 TEST(HeartbeatTest, BeatsComeThroughAStoreAndAFarewellToo) {

@@ -79,7 +79,7 @@ inline Trained looped(const Case& with, Strategy& strategy) {
   return {weights(net), {}, copies.iterations()};
 }
 
-/// Uneven data, every optimiser, and what draws or counts by itself.
+/// Uneven data, every optimizer, and what draws or counts by itself.
 inline std::vector<Case> cases() {
   const SgdOptions momentum{.momentum = 0.9};
   return {

@@ -70,7 +70,7 @@ TEST(SameWeightsTest, AccumulatedStepsCountTheirSamplesOnce) {
     CompileOptions options{.optimizer = sgd(0.05), .loss = mean_squared_error()};
     options.accumulate = accumulate;
     options.clip_norm = 0.5;
-    options.regulariser = [](torch::nn::Module& module) {
+    options.regularizer = [](torch::nn::Module& module) {
       torch::Tensor sum = torch::zeros({}, torch::kFloat64);
       for (const auto& value : module.parameters()) sum = sum + value.square().sum();
       return 1e-3 * sum;

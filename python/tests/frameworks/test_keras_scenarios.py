@@ -22,7 +22,7 @@ import penstock as ps  # noqa: E402
 
 
 def ones_model(optimizer=None, **options):
-    """All labels are 1 and all weights 0: every sample's loss is 1 while nothing is learnt."""
+    """All labels are 1 and all weights 0: every sample's loss is 1 while nothing is learned."""
     model = keras.Sequential([keras.Input((2,)),
                               keras.layers.Dense(1, kernel_initializer="zeros")])
     model.compile(optimizer or keras.optimizers.SGD(0.0), loss="mse", **options)
@@ -269,7 +269,7 @@ def small_classifier():
 
 
 def test_a003_full_pipeline(tmp_path):
-    """PNG 100 x 100 to 64 x 64, flipped, brightened, in float batches, to a model that learnt."""
+    """PNG 100 x 100 to 64 x 64, flipped, brightened, in float batches, to a model that learned."""
     chain = ps.image.decode().resize(64, 64).random_flip().random_brightness(0.2).to_float()
     ds = ps.image_folder(folder_of_pngs(tmp_path)).shuffle(seed=7).map(chain).batch(8)
     model = small_classifier()

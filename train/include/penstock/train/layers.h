@@ -1,6 +1,6 @@
 #pragma once
-// Layers that know they are one of several copies: what they do to a sample does not depend on how
-// the step was cut.
+// Layers that know they are one of several replicas: their effect on a sample does not depend on
+// how the step was cut.
 
 #include <penstock/strategy.h>
 #include <torch/torch.h>
@@ -11,16 +11,16 @@ namespace penstock::train {
 
 class ProcessGroup;
 
-/// What the layers need to know of the rows they are given. The trainer sets it around each
-/// forward and backward pass; a loop of your own does so in the function that run calls:
+/// What the layers need to know about their rows. The trainer sets it around each forward and
+/// backward pass; a custom loop does so in the function that run calls:
 ///   const ShareScope scope(replica, share, {.iteration = n});
 class ShareScope {
  public:
   struct Options {
-    std::uint64_t iteration = 0;    // number of the update: masks differ from one to the next
-    ProcessGroup* group = nullptr;  // of the strategy, where it has several processes
-    bool synchronised = false;      // all replicas run it, also those without rows
-    bool no_rows = false;           // the share is empty; one row of zeros stands for it
+    std::uint64_t iteration = 0;    // number of the update: masks differ between updates
+    ProcessGroup* group = nullptr;  // of the strategy, if it has several processes
+    bool synchronized = false;      // all replicas run it, including those without rows
+    bool no_rows = false;           // the share is empty; one row of zeros replaces it
   };
   ShareScope(Replica& replica, const Batch& share, const Options& options);
   ~ShareScope();
@@ -32,7 +32,7 @@ class ShareScope {
 
   [[nodiscard]] std::uint64_t iteration() const { return options_.iteration; }
   [[nodiscard]] std::span<const std::uint64_t> sample_id() const;
-  /// As `padding_mask`.
+  /// Like `padding_mask`.
   [[nodiscard]] torch::Tensor mask(torch::Dtype dtype, const torch::Device& device) const;
   /// The sum over all replicas of all processes, in their order.
   [[nodiscard]] torch::Tensor sum_over_replicas(const torch::Tensor& values) const;
@@ -50,14 +50,14 @@ struct DropoutOptions {
   std::uint64_t seed = 0;
 };
 
-/// Dropout whose mask belongs to the sample: the same for any number of replicas, another one in
-/// every update. Outside a ShareScope it is torch's.
+/// Dropout whose mask depends on the sample: the same for any number of replicas, different in
+/// every update. Outside a ShareScope it behaves like torch's.
 class DropoutImpl : public torch::nn::Cloneable<DropoutImpl> {
  public:
   explicit DropoutImpl(const DropoutOptions& options = {});
   void reset() override {}
   torch::Tensor forward(const torch::Tensor& input);
-  /// The trainer sets it from the layer's name, so that two layers differ.
+  /// The trainer derives it from the layer's name, so that two layers differ.
   void set_layer(std::uint64_t layer) { layer_ = layer; }
 
  private:
@@ -71,12 +71,12 @@ struct BatchNormOptions {
   std::int64_t features;
   double eps = 1e-5;
   double momentum = 0.1;
-  /// Statistics over all replicas, with true counts: what one device would have had.
+  /// Statistics over all replicas, with true counts: equal to those of a single device.
   bool sync = false;
 };
 
-/// Batch normalisation of [rows, features, ...]. Rows that are padding never count; a share of none
-/// changes nothing and makes no NaN.
+/// Batch normalization of [rows, features, ...]. Padding rows never count; an empty share changes
+/// nothing and produces no NaN.
 class BatchNormImpl : public torch::nn::Cloneable<BatchNormImpl> {
  public:
   explicit BatchNormImpl(const BatchNormOptions& options);
@@ -92,8 +92,8 @@ class BatchNormImpl : public torch::nn::Cloneable<BatchNormImpl> {
 };
 TORCH_MODULE(BatchNorm);
 
-/// Makes every BatchNorm of ours in `module` a synchronised one; returns how many there are. Throws
-/// ConfigError when there is one of torch's own, which cannot be.
+/// Makes every penstock BatchNorm in `module` synchronized, and returns how many there are. Throws
+/// ConfigError if there is one of torch's own, which cannot be synchronized.
 std::size_t sync_batch_norm(torch::nn::Module& module);
 
 }  // namespace penstock::train

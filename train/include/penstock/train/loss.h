@@ -1,6 +1,6 @@
 #pragma once
-// Losses give one value per sample. The trainer adds them up and divides once, by the samples of
-// the whole step, so that uneven shares weigh what they should.
+// Losses return one value per sample. The trainer adds them up and divides once, by the number of
+// samples of the whole step, so that uneven shares are weighted correctly.
 
 #include <torch/torch.h>
 
@@ -15,13 +15,13 @@ struct Loss {
   std::function<torch::Tensor(const torch::Tensor& output, const torch::Tensor& target)> per_sample;
 };
 
-/// Classes by number against scores of shape [rows, classes].
+/// For class numbers and scores of shape [rows, classes].
 Loss cross_entropy(double label_smoothing = 0);
-/// Targets of the output's shape; the mean over all but the first dimension.
+/// For targets of the output's shape; the mean over all but the first dimension.
 Loss mean_squared_error();
 Loss mean_absolute_error();
 Loss huber(double delta = 1);
-/// Targets in [0, 1] against scores before the sigmoid.
+/// For targets in [0, 1] and scores before the sigmoid.
 Loss binary_cross_entropy();
 
 }  // namespace penstock::train

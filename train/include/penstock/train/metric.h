@@ -1,6 +1,6 @@
 #pragma once
-// Metrics are sums over samples until the end, and become a value once: so they are exact over
-// uneven replicas and any number of processes, and not means of means.
+// Metrics stay sums over samples until the end and are divided once: so they are exact for uneven
+// replicas and any number of processes, and not means of means.
 
 #include <torch/torch.h>
 
@@ -12,18 +12,19 @@ namespace penstock::train {
 
 struct Metric {
   std::string name;
-  /// Statistics of each row: [rows], or [rows, k] where the value needs k sums.
+  /// Statistics of each row: [rows], or [rows, k] if the value needs k sums.
   std::function<torch::Tensor(const torch::Tensor& output, const torch::Tensor& target)> per_sample;
-  /// The value from the k sums and the number of samples; the mean of the first by default.
+  /// Computes the value from the k sums and the number of samples; by default the mean of the
+  /// first.
   std::function<double(std::span<const double> sums, double count)> value = {};
 };
 
-/// Classes by number; scores of [rows, classes], or of [rows] or [rows, 1] before a sigmoid.
+/// For class numbers, and scores of [rows, classes], or of [rows] or [rows, 1] before a sigmoid.
 Metric accuracy();
 Metric top_k_accuracy(std::int64_t k);
 Metric mean_squared_error_metric();
 Metric mean_absolute_error_metric();
-/// Of class `positive`; NaN where nothing was called so.
+/// Of class `positive`; NaN if no sample was predicted or labeled so.
 Metric precision(std::int64_t positive = 1);
 Metric recall(std::int64_t positive = 1);
 

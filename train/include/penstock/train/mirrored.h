@@ -1,7 +1,7 @@
 #pragma once
-// One copy of a network on every replica of a strategy, kept equal: the same first values, and
-// updates with the same gradient, summed in replica order and divided once by the samples of the
-// step. For loops written by hand:
+// One copy of a network on every replica of a strategy. The copies stay equal: the same initial
+// values, and updates with the same gradient, summed in replica order and divided once by the
+// number of samples of the step. For custom loops:
 //
 //   Mirrored net(strategy, Net(), {.optimizer = sgd(0.1)});
 //   while (auto step = feed.next()) {
@@ -27,14 +27,14 @@ class ProcessGroup;
 
 struct MirroredOptions {
   OptimizerSpec optimizer = adam();
-  Schedule schedule = {};  // overrides the optimiser's rate
+  Schedule schedule = {};  // overrides the optimizer's rate
   double clip_norm = 0;    // of the gradient of the whole step; 0: not clipped
   double clip_value = 0;
-  /// Added once to the loss of the whole step, whatever the number of replicas.
-  std::function<torch::Tensor(torch::nn::Module&)> regulariser = {};
+  /// Added once to the loss of the whole step, for any number of replicas.
+  std::function<torch::Tensor(torch::nn::Module&)> regularizer = {};
   bool sync_batch_norm = false;
-  /// Compares the copies every so many updates; 0: only when asked. The default is 0 in release
-  /// builds and 100 in others.
+  /// Compares the copies every so many updates; 0: only in `check_equal`. The default is 0 in
+  /// release builds and 100 in others.
 #ifdef NDEBUG
   std::uint64_t check_every = 0;
 #else
@@ -44,7 +44,7 @@ struct MirroredOptions {
 
 class Mirrored {
  public:
-  /// Throws ConfigError where the network cannot be copied, a device is missing, or processes have
+  /// Throws ConfigError if the network cannot be copied, a device is missing, or the processes have
   /// different networks.
   Mirrored(Strategy& strategy, const Network& network, const MirroredOptions& options);
   ~Mirrored();
@@ -56,42 +56,42 @@ class Mirrored {
   [[nodiscard]] const Network& copy(std::size_t local_replica) const;
   [[nodiscard]] const torch::Device& device(std::size_t local_replica) const;
 
-  /// After a run in which every replica with rows has added the gradient of the *sum* of its
-  /// losses: updates all copies with the gradient of the mean over the step.
+  /// Call after a run in which every replica with rows has added the gradient of the *sum* of its
+  /// losses. Updates all copies with the gradient of the mean over the step.
   void update(const Step& step);
 
   [[nodiscard]] std::uint64_t iterations() const;
   [[nodiscard]] double learning_rate() const;
-  /// From now on, instead of the optimiser's and the schedule's.
+  /// From now on, instead of the rate of the optimizer and the schedule.
   void set_learning_rate(double rate);
   /// Throws InternalError naming the replicas whose parameters differ.
   void check_equal();
-  /// Buffers such as running means become those of all replicas: their mean, in replica order.
+  /// Replaces buffers such as running means by their mean over all replicas, in replica order.
   void merge_buffers();
 
-  // For the trainer: the phases of one update, called in the function of Strategy::each.
+  // For the trainer: the phases of one update, called inside Strategy::each.
   struct Outcome {
-    double factor = 1;  // the sums are multiplied by it
-    bool apply = true;  // false: the gradient is thrown away
+    double factor = 1;  // multiplies the sums
+    bool apply = true;  // false: the gradient is discarded
   };
   void begin();  // outside each
   void clear(Replica& replica);
   void arm();  // outside each
-  /// `decide` runs on the first replica, when all gradients are there.
+  /// `decide` runs on the first replica, once all gradients are there.
   void reduce_and_apply(Replica& replica, const std::function<Outcome()>& decide);
   void finish_update();  // outside each
-  /// What the regulariser gave in the last update; now, where `fresh`.
+  /// What the regularizer gave in the last update; now, where `fresh`.
   [[nodiscard]] double penalty(bool fresh = false) const;
   [[nodiscard]] ProcessGroup* group() const;
-  [[nodiscard]] bool synchronised() const;  // replicas without rows must run, too
+  [[nodiscard]] bool synchronized() const;  // replicas without rows must run, too
 
   // For checkpoints
-  /// Names this training run; drawn at random, and taken over from a checkpoint.
+  /// Identifies this training run; random, or taken from a checkpoint.
   [[nodiscard]] const std::string& run() const;
   void set_run(const std::string& run);
   [[nodiscard]] NamedTensors values() const;
   [[nodiscard]] NamedTensors optimizer_values();
-  /// `what` is named in errors.
+  /// Errors name `what`.
   void restore(const std::string& what, const NamedTensors& values,
                const NamedTensors& optimizer_values, std::uint64_t iterations);
   [[nodiscard]] GradientBuckets& buckets() const;

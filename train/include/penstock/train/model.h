@@ -1,6 +1,6 @@
 #pragma once
-// A model that is compiled and fitted: what the gradient, the loss and the metrics are does not
-// depend on the number of replicas, and a run that was killed goes on where it was.
+// A model with compile and fit: gradient, loss and metrics do not depend on the number of replicas,
+// and a run that was killed resumes from its last checkpoint.
 //
 //   Model model(Net(), {.strategy = &strategy});
 //   model.compile({.optimizer = adam(1e-3), .loss = cross_entropy(), .metrics = {accuracy()}});
@@ -21,20 +21,20 @@
 namespace penstock::train {
 
 struct ModelOptions {
-  /// Must outlive the model; one CPU device by default.
+  /// Must outlive the model. Default: one CPU device.
   Strategy* strategy = nullptr;
-  /// Fields of the dataset, as many as forward takes. By default the first field is the input and
-  /// the second the target, where there are two; or "image"/"x" and "label"/"y".
+  /// Fields of the dataset, as many as forward takes. Default: of two fields the first is the input
+  /// and the second the target; or "image"/"x" and "label"/"y".
   std::vector<std::string> inputs = {};
   std::string target = {};
-  /// A field by which the loss of each sample is multiplied.
+  /// A field whose value multiplies the loss of each sample.
   std::string sample_weight = {};
 };
 
-/// What happens when the loss of a step is no number.
+/// What to do if the loss of a step is not a number.
 enum class OnNan : std::uint8_t {
-  raise,  // the run ends, and says which samples
-  skip,   // the step changes no weight, is counted and told
+  raise,  // throw an error that names the samples
+  skip,   // skip the update; the step is counted and reported
 };
 
 struct CompileOptions {
@@ -44,10 +44,10 @@ struct CompileOptions {
   Schedule schedule = {};
   double clip_norm = 0;
   double clip_value = 0;
-  /// So many steps make one update, with one count over all their samples.
+  /// The number of steps per update; the gradient is the mean over all their samples.
   std::uint64_t accumulate = 1;
   bool bf16 = false;  // autocast
-  std::function<torch::Tensor(torch::nn::Module&)> regulariser = {};
+  std::function<torch::Tensor(torch::nn::Module&)> regularizer = {};
   bool sync_batch_norm = false;
   OnNan on_nan = OnNan::raise;
 };
@@ -55,21 +55,21 @@ struct CompileOptions {
 enum class Show : std::uint8_t { automatic, bar, lines, nothing };
 
 struct FitOptions {
-  std::uint64_t epochs = 1;  // the number of the last one, plus 1
+  std::uint64_t epochs = 1;  // in all, including those before a resume
   std::optional<std::uint64_t> steps_per_epoch = {};
-  bool restart = false;  // with steps_per_epoch, as in DistributeOptions
+  bool restart = false;  // with steps_per_epoch: see DistributeOptions
   bool short_epoch = false;
   std::optional<Dataset> validation = {};
   std::vector<std::shared_ptr<Callback>> callbacks = {};
   std::uint64_t initial_epoch = 0;
-  /// A folder of checkpoints: goes on from the newest whole one; starts from the beginning, and
-  /// says so, where there is none. One that is there and cannot be read is an error.
+  /// A folder of checkpoints: resumes from the newest intact one; if there is none, starts from the
+  /// beginning and says so. A checkpoint that exists but cannot be read is an error.
   std::string resume = {};
-  /// Goes on from an older checkpoint where a newer one cannot be read.
+  /// Resumes from an older checkpoint if a newer one cannot be read.
   bool resume_older = false;
   LoaderOptions loader = {};
-  Show show = Show::automatic;  // a bar in a terminal, a line for each epoch elsewhere
-  /// When it becomes non-zero the step under way is finished and fit returns.
+  Show show = Show::automatic;  // a bar in a terminal, one line per epoch elsewhere
+  /// When it becomes nonzero, fit finishes the current step and returns.
   const std::atomic<int>* interrupt = nullptr;
 };
 
@@ -85,19 +85,19 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  /// Throws ConfigError where an option is wrong.
+  /// Throws ConfigError if an option is wrong.
   void compile(const CompileOptions& options);
-  /// Trains. `train` is batched by the global batch.
+  /// Trains on `train`, whose batches are global batches.
   History fit(const Dataset& train, const FitOptions& options = {});
   /// Loss and metrics over all samples, exact for any number of replicas.
   [[nodiscard]] Scores evaluate(const Dataset& data, const EvaluateOptions& options = {});
-  /// What the network gives for each sample, in the order of the dataset before any shuffle.
+  /// The output of the network for each sample, in the order of the dataset before any shuffle.
   [[nodiscard]] torch::Tensor predict(const Dataset& data, const EvaluateOptions& options = {});
 
-  /// The network of the first replica here.
+  /// The network of the first replica of this process.
   [[nodiscard]] const Network& network() const;
   [[nodiscard]] Mirrored& mirrored() const;
-  /// Loads weights from a checkpoint, or from the newest of a folder of them; nothing else of it.
+  /// Loads the weights, and nothing else, from a checkpoint or from the newest one of a folder.
   void load_weights(const std::string& folder);
 
  private:

@@ -52,14 +52,14 @@ torch::Tensor call(Impl& module, const Inputs& in) {
 class Network {
  public:
   /// A module: `Net()`, `torch::nn::Sequential(...)`, `std::make_shared<NetImpl>()`. Copies for
-  /// further replicas are made with its clone(), so that it must derive from
-  /// torch::nn::Cloneable, as all of torch's own do; or pass a function that makes one.
+  /// further replicas are created with its clone(), so it must derive from torch::nn::Cloneable,
+  /// like all of torch's own modules; or pass a function that creates one.
   template <typename Holder>
     requires detail::HoldsModule<Holder>
   Network(const Holder& module)  // NOLINT: what a user has is a module
       : module_(detail::module_of(module)), call_(caller<detail::ModuleOf<Holder>>()) {}
 
-  /// A function that makes the module, called once for each copy.
+  /// A function that creates the module, called once per copy.
   template <typename Make>
     requires(!detail::HoldsModule<Make>) && requires(const Make& m) { detail::module_of(m()); }
   Network(Make make)  // NOLINT
@@ -73,10 +73,10 @@ class Network {
   [[nodiscard]] torch::Tensor forward(const Inputs& inputs) const {
     return call_(*module_, inputs);
   }
-  /// Another one with the same values on `device`. Throws ConfigError for a module that cannot be
+  /// A copy with the same values on `device`. Throws ConfigError for a module that cannot be
   /// copied.
   [[nodiscard]] Network copy(const torch::Device& device) const;
-  /// The module as what it is.
+  /// The module with its own type.
   template <typename Impl>
   [[nodiscard]] Impl& as() const {
     return dynamic_cast<Impl&>(*module_);
@@ -96,8 +96,8 @@ class Network {
   std::function<std::shared_ptr<torch::nn::Module>()> make_;
 };
 
-/// Copies parameters and buffers by name. Throws ConfigError where the modules differ, listing
-/// what is missing and what is not expected.
+/// Copies parameters and buffers by name. Throws ConfigError if the modules differ, listing missing
+/// and unexpected names.
 void copy_values(const torch::nn::Module& from, torch::nn::Module& to);
 
 }  // namespace penstock::train

@@ -1,6 +1,6 @@
 #pragma once
-// LibTorch's optimisers by name, and learning rates as functions of the update. A schedule has no
-// state of its own, so that a resumed run has the rate it would have had.
+// LibTorch's optimizers by name, and learning rates as functions of the update. A schedule has no
+// state, so that a resumed run has the rate it would have had.
 
 #include <torch/torch.h>
 
@@ -11,7 +11,7 @@
 
 namespace penstock::train {
 
-/// The learning rate of update number `iteration`, counted from 0.
+/// Returns the learning rate of update number `iteration`, from 0.
 using Schedule = std::function<double(std::uint64_t iteration)>;
 
 struct OptimizerSpec {
@@ -46,7 +46,7 @@ OptimizerSpec adamw(double learning_rate = 1e-3,
 OptimizerSpec rmsprop(double learning_rate = 1e-3, const RmspropOptions& options = {});
 
 Schedule constant_rate(double rate);
-/// `rate` times `factor` for every `every` updates.
+/// `rate`, multiplied by `factor` after every `every` updates.
 Schedule step_decay(double rate, double factor, std::uint64_t every);
 /// From `rate` along half a cosine to `last` after `updates`.
 Schedule cosine_decay(double rate, std::uint64_t updates, double last = 0);
@@ -55,12 +55,12 @@ Schedule warm_up(std::uint64_t updates, Schedule then);
 
 void set_learning_rate(torch::optim::Optimizer& optimizer, double rate);
 
-/// What an optimiser remembers, by name of the parameter, as "layer.weight/exp_avg". Knows SGD,
-/// Adam, AdamW and RMSprop; throws ConfigError for another.
+/// The state of an optimizer by parameter name, such as "layer.weight/exp_avg". Supports SGD, Adam,
+/// AdamW and RMSprop; throws ConfigError for any other.
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 NamedTensors optimizer_state(torch::optim::Optimizer& optimizer,
                              const std::vector<std::string>& parameter_names);
-/// The reverse; throws StateError naming what is missing or has another shape.
+/// The reverse. Throws StateError naming what is missing or has a different shape.
 void restore_optimizer(torch::optim::Optimizer& optimizer,
                        const std::vector<std::string>& parameter_names, const NamedTensors& state);
 

@@ -1,5 +1,5 @@
 // tested in src/op/image_ops_test.cc
-#include "op/colour.h"
+#include "op/color.h"
 
 #include "base/fault.h"
 
@@ -10,12 +10,12 @@ void keep_in_range(Picture& picture) {
   picture.point({PointOp::Kind::clamp, {0, picture.white(), 0, 0}, {}});
 }
 
-/// The same change of every colour; alpha, where there is one, stays.
-PointOp scale_colours(const Picture& picture, float factor, float offset) {
+/// The same change of every color channel; alpha, if any, is unchanged.
+PointOp scale_colors(const Picture& picture, float factor, float offset) {
   PointOp op{
       PointOp::Kind::scale, {factor, factor, factor, factor}, {offset, offset, offset, offset}};
-  const int colours = picture.channels() % 2 == 0 ? picture.channels() - 1 : picture.channels();
-  for (int c = colours; c < 4; ++c) {
+  const int colors = picture.channels() % 2 == 0 ? picture.channels() - 1 : picture.channels();
+  for (int c = colors; c < 4; ++c) {
     op.a[static_cast<std::size_t>(c)] = 1;
     op.b[static_cast<std::size_t>(c)] = 0;
   }
@@ -27,7 +27,7 @@ PointOp scale_colours(const Picture& picture, float factor, float offset) {
 void add_brightness(Picture& picture, double delta) {
   // Without the promise 0.2 is 0.2 of a level.
   const float white = PENSTOCK_OFF("image.range") ? 1.0F : picture.white();
-  picture.point(scale_colours(picture, 1, static_cast<float>(delta) * white));
+  picture.point(scale_colors(picture, 1, static_cast<float>(delta) * white));
   keep_in_range(picture);
 }
 
@@ -35,16 +35,16 @@ Result<void> scale_contrast(Picture& picture, double factor) {
   auto made = picture.pixels();
   if (!made) return std::move(made.failure());
   const std::int64_t count = made->width * made->height;
-  const bool colour = picture.channels() >= 3;
+  const bool color = picture.channels() >= 3;
   double sum = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const float* const pixel = made->data + 4 * i;
-    sum += static_cast<double>(colour ? 0.299F * pixel[0] + 0.587F * pixel[1] + 0.114F * pixel[2]
-                                      : pixel[0]);
+    sum += static_cast<double>(color ? 0.299F * pixel[0] + 0.587F * pixel[1] + 0.114F * pixel[2]
+                                     : pixel[0]);
   }
   const double mean = count == 0 ? 0 : sum / static_cast<double>(count);
   picture.point(
-      scale_colours(picture, static_cast<float>(factor), static_cast<float>(mean * (1 - factor))));
+      scale_colors(picture, static_cast<float>(factor), static_cast<float>(mean * (1 - factor))));
   keep_in_range(picture);
   return {};
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Changes of colour that several steps make. Values stay between black and white.
+// Color changes shared by several steps. Values stay between black and white.
 
 #include "op/picture.h"
 
@@ -7,10 +7,10 @@ namespace penstock {
 
 /// Adds `delta` of the range from black to white.
 void add_brightness(Picture& picture, double delta);
-/// Moves values away from the image's mean gray (factor above 1) or towards it.
+/// Moves values away from the image's mean gray (factor above 1) or toward it.
 Result<void> scale_contrast(Picture& picture, double factor);
 void scale_saturation(Picture& picture, double factor);
-/// Turns the hue by `turn` of the colour circle.
+/// Rotates the hue by `turn` of the color circle.
 void turn_hue(Picture& picture, double turn);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
 #pragma once
-// What holds for every format, for tests.
+// Properties that hold for every format, for tests.
 
 #include <gtest/gtest.h>
 
@@ -9,12 +9,12 @@
 #include <random>
 
 #include "codec/codec.h"
-#include "codec/made_images.h"
+#include "codec/images_for_tests.h"
 
 namespace penstock::made {
 
-/// At each place of the image a few parts: one pixel, a small one, all to the right and below, all
-/// to the left and above. Each must be the same part of the full decode.
+/// A few regions at each place of the image: one pixel, a small one, everything to the right and
+/// below, everything to the left and above. Each must equal that part of the full decode.
 inline void expect_regions_equal_crops(const Values& file, DecodeRequest request = {},
                                        std::int64_t every = 1) {
   const Decoded full = decode(file, request);
@@ -39,17 +39,18 @@ inline void expect_regions_equal_crops(const Values& file, DecodeRequest request
   }
 }
 
-/// No prefix of `file` is an image, and none does harm. What follows `whole` bytes may be cut off.
+/// No prefix of `file` is an image, and none does harm. Bytes after the first `whole` may be cut
+/// off.
 inline void expect_truncations_fail(const Values& file, std::size_t whole = 0) {
   for (std::size_t size = 0; size < (whole == 0 ? file.size() : whole); ++size) {
-    // A copy of its own, so that a byte read behind the end is seen by the address sanitizer.
+    // A separate copy, so that the address sanitizer sees a read past the end.
     const Values cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
     const Decoded decoded = decode(cut, {.channels = 0});
     ASSERT_NE(decoded.message, "") << "cut after " << size << " of " << file.size();
   }
 }
 
-/// Whatever happens to the bytes, there is an answer. `repair` may put check sums right.
+/// Any change of the bytes gives an image or a Failure. `repair` may correct checksums.
 inline void expect_flips_do_no_harm(const Values& file, int rounds,
                                     const std::function<void(Values&)>& repair = {}) {
   std::mt19937 random(11);

@@ -1,6 +1,6 @@
 #pragma once
-// Images made by the libraries themselves, and read by them plainly, for tests and
-// fuzz targets to compare with.
+// Images written by the libraries themselves, and decoded by them in the plainest way, for tests
+// and fuzz targets to compare with.
 
 #include <jpeglib.h>
 #include <png.h>
@@ -28,7 +28,7 @@ inline std::span<const std::byte> bytes_of(const Values& file) {
   return std::as_bytes(std::span(file));
 }
 
-/// Noise on a slope: every pixel differs from its neighbours.
+/// Noise on a slope: every pixel differs from its neighbors.
 inline Values noise(std::size_t count, unsigned seed = 1) {
   std::mt19937 random(seed);
   Values values(count);
@@ -139,7 +139,7 @@ inline Values jpeg(const JpegOptions& options) {
                              static_cast<std::size_t>(options.channels)));
 }
 
-/// A full decode as libjpeg's own example does it.
+/// A full decode as in libjpeg's example.
 inline Values jpeg_plainly(const Values& file, J_COLOR_SPACE color, unsigned denominator = 1) {
   jpeg_decompress_struct cinfo{};
   jpeg_error_mgr errors{};
@@ -191,8 +191,8 @@ inline void set_png_colors(png_structp png, png_infop info, const PngOptions& op
   png_set_tRNS(png, info, alpha.data(), static_cast<int>(alpha.size()), &key);
 }
 
-/// `pixels` are rows packed as PNG wants them; none: noise, in which with few bits all values
-/// occur, color keys too.
+/// `pixels` are rows packed as PNG stores them; none: noise, in which with few bits all values
+/// occur, including color keys.
 inline Values png(const PngOptions& options, Values pixels = {}) {
   Values file;
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
@@ -226,8 +226,8 @@ inline Values png(const PngOptions& options, Values pixels = {}) {
   return file;
 }
 
-/// A full decode as libpng's manual does it: 8 or 16 bits (little end first), palettes and color
-/// keys expanded. Empty where libpng refuses.
+/// A full decode as in libpng's manual: 8 or 16 bits (little-endian), palettes and color keys
+/// expanded. Empty if libpng refuses the file.
 inline Values png_plainly(const Values& file, bool keep_16_bit) {
   struct Reader {
     png_structp png = nullptr;
@@ -271,7 +271,7 @@ inline Values png_plainly(const Values& file, bool keep_16_bit) {
   return reader.pixels;
 }
 
-// ---- Decoding with ours
+// ---- Decoding with penstock
 
 /// Rows without gaps.
 inline Values packed(const Pixels& pixels) {
@@ -284,7 +284,7 @@ inline Values packed(const Pixels& pixels) {
   return values;
 }
 
-/// Probes and decodes; the message of a Failure, or "" and the pixels.
+/// Probes and decodes; returns the message of a Failure, or "" and the pixels.
 struct Decoded {
   std::string message = {};
   std::string remedy = {};

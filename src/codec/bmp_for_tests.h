@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "codec/made_images.h"
+#include "codec/images_for_tests.h"
 
 namespace penstock::made {
 
@@ -22,7 +22,7 @@ struct BmpOptions {
 
   [[nodiscard]] bool rle() const { return packing == 1 || packing == 2; }
   [[nodiscard]] int rows() const { return std::abs(height); }
-  /// The number of the color at x, y, where there is a palette.
+  /// The number of the color at x, y, if there is a palette.
   [[nodiscard]] unsigned index_at(int x, int y) const {
     return static_cast<unsigned>(x + y * width) % (1U << bits);
   }
@@ -30,7 +30,7 @@ struct BmpOptions {
 
 using BmpColor = std::array<std::uint8_t, 4>;
 
-/// RGB(A) of the pixel at x, y as it is meant.
+/// The intended RGB(A) of the pixel at x, y.
 inline BmpColor bmp_color(int x, int y) {
   return {static_cast<std::uint8_t>(x * 10 + y), static_cast<std::uint8_t>(200 - y * 7 + x),
           static_cast<std::uint8_t>(x * y + 3), static_cast<std::uint8_t>(50 + x)};
@@ -49,7 +49,7 @@ inline std::vector<std::uint32_t> bmp_masks(const BmpOptions& options) {
   return options.masks;
 }
 
-/// The same as a reader must give it.
+/// The same as a reader must return it.
 inline BmpColor bmp_pixel(const BmpOptions& options, int x, int y) {
   if (options.bits <= 8) {
     const auto index = static_cast<int>(options.index_at(x, y));
@@ -69,7 +69,7 @@ inline void put_little(Values& file, std::uint32_t value, unsigned bytes) {
   for (unsigned i = 0; i < bytes; ++i) file.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
 }
 
-/// One row as it is without compression, not filled up.
+/// One row without compression and without padding.
 inline void put_bmp_row(Values& file, const BmpOptions& options, int y) {
   const auto masks = bmp_masks(options);
   const int in_byte = options.bits < 8 ? 8 / static_cast<int>(options.bits) : 1;
@@ -90,7 +90,7 @@ inline void put_bmp_row(Values& file, const BmpOptions& options, int y) {
   }
 }
 
-/// One row as run-length codes: as it is where that is allowed, then runs of one pixel.
+/// One row as run-length codes: literal if allowed, else runs of one pixel.
 inline void put_rle_row(Values& file, const BmpOptions& options, int y) {
   const bool nibbles = options.packing == 2;
   const auto color = [&](int x) { return static_cast<std::uint8_t>(options.index_at(x, y)); };
@@ -125,7 +125,7 @@ inline void put_bmp_palette(Values& file, const BmpOptions& options) {
 inline Values bmp(const BmpOptions& options) {
   Values file = {'B', 'M'};
   const bool core = options.header == 12;
-  file.resize(14);  // where the pixels begin is set below
+  file.resize(14);  // the offset of the pixels is set below
   put_little(file, options.header, 4);
   put_little(file, static_cast<std::uint32_t>(options.width), core ? 2 : 4);
   put_little(file, static_cast<std::uint32_t>(options.height), core ? 2 : 4);
@@ -154,7 +154,7 @@ inline Values bmp(const BmpOptions& options) {
   return file;
 }
 
-/// The same with another place at which pixels are said to begin.
+/// The same file with another offset of the pixels in its header.
 inline Values with_bmp_offset(Values file, std::uint32_t offset) {
   for (unsigned i = 0; i < 4; ++i) file[10 + i] = static_cast<std::uint8_t>(offset >> (8 * i));
   return file;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "codec/made_images.h"
+#include "codec/images_for_tests.h"
 
 namespace penstock::made {
 
@@ -17,9 +17,9 @@ struct WebpOptions {
   int height = 19;
   bool alpha = false;
   bool lossless = false;
-  /// How rows of alpha beside lossy pixels are stored: 0 as they are, 1 as differences from the
-  /// left, 2 from above, 3 from both. Which one the encoder takes depends on the picture and its
-  /// settings, and webp_alpha_filter says it.
+  /// How rows of alpha in a lossy file are stored: 0 literally, 1 as differences from the left, 2
+  /// from above, 3 from both. Which one the encoder uses depends on the image and its settings;
+  /// webp_alpha_filter returns it.
   int alpha_filter = 0;
   int colors = 0;  // so many at most; 0: noise
   int orientation = 0;
@@ -53,7 +53,7 @@ inline Values webp_canvas(unsigned flags, int width, int height) {
           0};
 }
 
-/// The same picture in an extended file with EXIF behind it.
+/// The same image in an extended file with EXIF after it.
 inline Values with_exif(const Values& simple, const WebpOptions& options) {
   Values file(simple.begin(), simple.begin() + 12);
   append_chunk(file, "VP8X", webp_canvas(0x08, options.width, options.height));
@@ -63,7 +63,7 @@ inline Values with_exif(const Values& simple, const WebpOptions& options) {
   return file;
 }
 
-/// Noise in color; alpha is noise too, or a slope that the wanted filter suits best.
+/// Color noise; alpha is noise too, or a slope that suits the wanted filter best.
 inline Values webp_pixels(const WebpOptions& options) {
   const int channels = options.alpha ? 4 : 3;
   Values pixels = noise(static_cast<std::size_t>(options.width * options.height) *
@@ -118,7 +118,7 @@ inline Values webp(const WebpOptions& options) {
   return options.orientation == 0 ? file : with_exif(file, options);
 }
 
-/// The filter of its alpha plane; -1 where it has none.
+/// The filter of its alpha plane; -1 if it has none.
 inline int webp_alpha_filter(const Values& file) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   const std::size_t at = text.find("ALPH");
@@ -133,7 +133,7 @@ struct AnimationOptions {
   bool alpha_flag = true;
 };
 
-/// An animation of two frames, of which `first` is one of `webp`.
+/// An animation of two frames, the first of which is `first`, a result of `webp`.
 inline Values webp_animation(const Values& first, const WebpOptions& frame,
                              const AnimationOptions& options) {
   Values file(first.begin(), first.begin() + 12);
@@ -167,7 +167,7 @@ inline Values webp_animation(const Values& first, const WebpOptions& frame,
   return file;
 }
 
-/// What libwebp makes of it by itself.
+/// The result of libwebp itself.
 inline Values webp_plainly(const Values& file, std::size_t channels) {
   int width = 0;
   int height = 0;
