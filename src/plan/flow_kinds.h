@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-struct RowKind {
+struct OverRows {
   using Input = Cursor;
   using InputFlow = Flow;
   using Out = const BlockView&;
@@ -34,7 +34,7 @@ struct RowKind {
   }
 };
 
-struct StepKind {
+struct OverSteps {
   using Input = StepCursor;
   using InputFlow = StepFlow;
   using Out = PulledStep&;

@@ -67,7 +67,7 @@ class SeriesCursor final : public Kind::Input {
 
   /// Saved where a state needs it, and for steps always, as the first states did.
   [[nodiscard]] bool saves_any() const {
-    return std::is_same_v<Kind, StepKind> || series_.repeats();
+    return std::is_same_v<Kind, OverSteps> || series_.repeats();
   }
   void open_part() {
     if (series_.repeats()) {
@@ -100,14 +100,14 @@ class SeriesFlow final : public Kind::InputFlow {
   const Series<Kind> series_;
 };
 
-inline FlowPtr series_flow(Series<RowKind> series, const ElementSpec& spec) {
+inline FlowPtr series_flow(Series<OverRows> series, const ElementSpec& spec) {
   IdSpace ids;
   for (const FlowPtr& part : series.parts)
     ids.parts.insert(ids.parts.end(), part->ids().parts.begin(), part->ids().parts.end());
-  return std::make_unique<SeriesFlow<RowKind>>(std::move(series), spec, std::move(ids));
+  return std::make_unique<SeriesFlow<OverRows>>(std::move(series), spec, std::move(ids));
 }
-inline StepFlowPtr series_flow(Series<StepKind> series) {
-  return std::make_unique<SeriesFlow<StepKind>>(std::move(series));
+inline StepFlowPtr series_flow(Series<OverSteps> series) {
+  return std::make_unique<SeriesFlow<OverSteps>>(std::move(series));
 }
 
 }  // namespace penstock

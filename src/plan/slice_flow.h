@@ -50,7 +50,7 @@ class SliceCursor final : public CursorOver<typename Kind::Input, typename Kind:
   }
 
   Result<void> discard(typename Kind::Out out, Pulling& pulling) {
-    if constexpr (std::is_same_v<Kind, RowKind>) {
+    if constexpr (std::is_same_v<Kind, OverRows>) {
       auto skipped = skip_rows(*this->input_, flow_.spec(), before_, pulling);
       if (!skipped) return std::move(skipped.failure());
       before_ = 0;
@@ -65,7 +65,7 @@ class SliceCursor final : public CursorOver<typename Kind::Input, typename Kind:
   }
 
   Result<std::size_t> every(typename Kind::Out out, std::size_t wanted, Pulling& pulling) {
-    if constexpr (std::is_same_v<Kind, RowKind>) {
+    if constexpr (std::is_same_v<Kind, OverRows>) {
       return every_row(out, wanted, pulling);
     } else {
       auto got = following(out, wanted, pulling);
@@ -105,7 +105,7 @@ class SliceCursor final : public CursorOver<typename Kind::Input, typename Kind:
 
   /// Rows write only the number that changes, as the first states did.
   std::span<std::uint64_t> place() override {
-    if constexpr (std::is_same_v<Kind, StepKind>) return place_;
+    if constexpr (std::is_same_v<Kind, OverSteps>) return place_;
     return {slice_.count == UINT64_MAX ? &before_ : &left_, 1};
   }
 
@@ -119,10 +119,10 @@ class SliceCursor final : public CursorOver<typename Kind::Input, typename Kind:
 
 inline FlowPtr slice_flow(FlowPtr input, const Slice& slice) {
   const ElementSpec spec = input->spec();
-  return same_rows_over<SliceCursor<RowKind>>(std::move(input), spec, slice);
+  return same_rows_over<SliceCursor<OverRows>>(std::move(input), spec, slice);
 }
 inline StepFlowPtr slice_flow(StepFlowPtr input, const Slice& slice) {
-  return steps_over<SliceCursor<StepKind>>(std::move(input), slice);
+  return steps_over<SliceCursor<OverSteps>>(std::move(input), slice);
 }
 
 }  // namespace penstock

@@ -42,11 +42,11 @@ Dataset parse_map(const Parsed& parsed);
 
 namespace {
 
-struct Entry {
+struct CatalogueEntry {
   std::string_view word;
   Dataset (*parse)(const Parsed& parsed);
 };
-#define PENSTOCK_ENTRY(word) Entry{#word, parse_##word},
+#define PENSTOCK_ENTRY(word) CatalogueEntry{#word, parse_##word},
 constexpr std::array kVerbs{PENSTOCK_VERBS(PENSTOCK_ENTRY)};
 
 [[noreturn]] void missing(const char* what, const std::string& name) {
@@ -83,7 +83,7 @@ const Node& Named::expansion(const std::string& name) const {
 }
 
 Dataset parse_node(const Parsed& parsed) {
-  const auto* const entry = std::ranges::find(kVerbs, parsed.word, &Entry::word);
+  const auto* const entry = std::ranges::find(kVerbs, parsed.word, &CatalogueEntry::word);
   if (entry != kVerbs.end()) return entry->parse(parsed);
   if (!parsed.inputs.empty()) return parse_map(parsed);
   return Dataset(std::make_shared<const Node>(parsed.named.source(parsed.text("name"))));

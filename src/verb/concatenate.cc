@@ -56,7 +56,7 @@ class Concatenate final : public Verb {
   }
   [[nodiscard]] FlowPtr flow(Compiler& compiler, const Node& node,
                              std::uint64_t first_id) const override {
-    Series<RowKind> series;
+    Series<OverRows> series;
     for_parts(node, first_id, [&](const Node& part, std::uint64_t part_first_id) {
       series.parts.push_back(compiler.flow(part, part_first_id));
     });
@@ -73,7 +73,7 @@ class Concatenate final : public Verb {
   [[nodiscard]] StepFlowPtr step_flow(Compiler& compiler, const Node& node, std::uint64_t first_id,
                                       std::optional<Tail> tail,
                                       std::vector<Chain>& chains) const override {
-    Series<StepKind> series;
+    Series<OverSteps> series;
     for_parts(node, first_id, [&](const Node& part, std::uint64_t part_first_id) {
       series.parts.push_back(compiler.step_flow(part, part_first_id, tail, chains));
     });

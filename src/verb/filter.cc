@@ -83,9 +83,9 @@ class MaskStage final : public Stage {
   StagePtr judge_;
 };
 
-class Filter final : public OnSamples {
+class FilterVerb final : public OnSamples {
  public:
-  Filter(std::shared_ptr<const Op> op, std::uint64_t seed, bool mask)
+  FilterVerb(std::shared_ptr<const Op> op, std::uint64_t seed, bool mask)
       : op_(std::move(op)), seed_(seed), mask_(mask) {}
   [[nodiscard]] Words words() const override {
     return {"filter", predicate_line("filter", *op_, seed_) + (mask_ ? ", mask" : "")};
@@ -129,7 +129,7 @@ class Filter final : public OnSamples {
     if (mask && input.streamed())
       throw ConfigError("filter: a stream leaves out what does not pass; there is nothing to mask",
                         {}, "drop mask");
-    Node node = after(input, std::make_shared<const Filter>(op, seed, mask));
+    Node node = after(input, std::make_shared<const FilterVerb>(op, seed, mask));
     if (!mask) {
       node.size = Cardinality::unknown();
       node.stream = true;
@@ -146,11 +146,12 @@ class Filter final : public OnSamples {
 }  // namespace
 
 Dataset Dataset::filter_op(std::shared_ptr<const Op> op, const FilterOptions& options) const {
-  return Filter::add(*this, op, options.seed, options.mask);
+  return FilterVerb::add(*this, op, options.seed, options.mask);
 }
 
 Dataset parse_filter(const Parsed& parsed) {
-  return Filter::add(parsed.input(), parsed.function(), parsed.count("seed"), parsed.flag("mask"));
+  return FilterVerb::add(parsed.input(), parsed.function(), parsed.count("seed"),
+                         parsed.flag("mask"));
 }
 
 }  // namespace penstock

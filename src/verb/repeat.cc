@@ -42,10 +42,10 @@ class Repeat final : public Move {
   }
   [[nodiscard]] FlowPtr move(FlowPtr input, const Compiler&) const override {
     const ElementSpec spec = input->spec();
-    return series_flow(series<RowKind>(std::move(input)), spec);
+    return series_flow(series<OverRows>(std::move(input)), spec);
   }
   [[nodiscard]] StepFlowPtr move(StepFlowPtr input) const override {
-    return series_flow(series<StepKind>(std::move(input)));
+    return series_flow(series<OverSteps>(std::move(input)));
   }
 
  private:
