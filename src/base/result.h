@@ -1,6 +1,7 @@
 #pragma once
 // Dirty data is normal: what can fail on a sample returns a Result, and policy is decided in run/.
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <string>
@@ -13,16 +14,31 @@ namespace penstock {
 
 /// Why something failed, and where; becomes a SampleError when policy says raise.
 struct Failure {
+  enum class Kind : std::uint8_t {
+    data,       // the sample or its function is wrong, and will be next time
+    transient,  // an IO error that may not occur again
+    no_memory,  // retried as `transient`; when it occurs again it is the sample's fault
+    exit,       // no policy skips it: the program is asked to end
+    cancelled,  // the loader was stopped; nobody will see the row
+  };
   std::string message = {};
   Where where = {};
   std::string remedy = {};
   std::exception_ptr cause = {};
-  std::size_t row = 0;     // in the block that failed
-  bool row_known = true;   // false where a function failed for a block as a whole
-  bool may_pass = false;   // an IO error that may not come again
-  bool try_again = false;  // as `may_pass`, but when it comes again it is the sample's fault
-  bool no_memory = false;
-  bool must_raise = false;  // no policy leaves it out: the program is asked to end
+  std::size_t row = 0;    // in the block that failed
+  bool row_known = true;  // false where a function failed for a block as a whole
+  Kind kind = Kind::data;
+
+  [[nodiscard]] bool transient() const { return kind == Kind::transient; }
+  [[nodiscard]] bool cancelled() const { return kind == Kind::cancelled; }
+  /// True where no other row is worth computing.
+  [[nodiscard]] bool ends_pass() const { return kind == Kind::exit || kind == Kind::cancelled; }
+  /// True where no policy may skip the sample.
+  [[nodiscard]] bool must_raise() const { return transient() || ends_pass(); }
+  /// For what cannot be asked a second time.
+  void make_permanent() {
+    if (kind == Kind::transient) kind = Kind::data;
+  }
 
   [[noreturn]] void raise() const { throw SampleError(message, where, remedy, cause); }
 };
@@ -31,6 +47,7 @@ struct Failure {
 inline Failure cancelled(std::size_t row) {
   Failure failure{"the loader was stopped"};
   failure.row = row;
+  failure.kind = Failure::Kind::cancelled;
   return failure;
 }
 

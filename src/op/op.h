@@ -45,6 +45,8 @@ class Op {
   /// How many of its rows are worked on at once, outside the engine's threads, where it has such
   /// help (worker processes); 0: none, one thread does one row after the other.
   [[nodiscard]] virtual std::size_t rows_at_once() const { return 0; }
+  /// True where a call costs as much as hundreds of rows: short batches are then computed together.
+  [[nodiscard]] virtual bool prefers_long_blocks() const { return false; }
   /// Arguments that make it again, for ops of the catalogue.
   [[nodiscard]] virtual Json arguments() const;
   /// A user function's name; such ops travel by name.

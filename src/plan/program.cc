@@ -64,6 +64,7 @@ class Compiler {
                         std::vector<Chain>& chains);
   [[nodiscard]] bool random() const { return random_ops_ > 0; }
   [[nodiscard]] std::size_t rows_at_once() const { return rows_at_once_; }
+  [[nodiscard]] bool long_blocks() const { return long_blocks_; }
   [[nodiscard]] bool masks() const { return masks_; }
   std::vector<std::string> take_notes() { return std::move(notes_); }
   std::vector<std::string> take_warnings() { return std::move(warnings_); }
@@ -97,6 +98,7 @@ class Compiler {
     if (op.rows_at_once() > 0)
       notes_.push_back(fmt::format("{}: in {} worker processes", place.title, op.rows_at_once()));
     rows_at_once_ = std::max(rows_at_once_, op.rows_at_once());
+    long_blocks_ = long_blocks_ || op.prefers_long_blocks();
     return place;
   }
   MapPlace place_of(const MapVerb& map) { return place_of(*map.op, map.seed, map.op->describe()); }
@@ -118,6 +120,7 @@ class Compiler {
   std::uint64_t ops_ = 0;
   std::uint64_t random_ops_ = 0;
   std::size_t rows_at_once_ = 0;
+  bool long_blocks_ = false;
   std::vector<std::string> notes_;
   std::vector<std::string> warnings_;
   bool masks_ = false;
@@ -498,16 +501,18 @@ Program compile(const Node& root, const CompileOptions& options) {
   if (root.stream) {
     std::vector<Chain> chains;
     StepFlowPtr stream = compiler.step_flow(root, 0, options.tail, chains);
-    return {Steps::leaf(0, {}), std::move(chains),       root.spec,
-            compiler.random(),  compiler.take_notes(),   compiler.take_warnings(),
-            compiler.masks(),   compiler.rows_at_once(), std::move(stream)};
+    return {Steps::leaf(0, {}),    std::move(chains),       root.spec,
+            compiler.random(),     compiler.take_notes(),   compiler.take_warnings(),
+            compiler.masks(),      compiler.rows_at_once(), std::move(stream),
+            compiler.long_blocks()};
   }
   std::vector<Chain> chains = compiler.steps(root, 0);
   StepsOf shape = steps_of(root, options.tail, options.drawn_seed);
   PENSTOCK_CHECK_EQ(chains.size(), shape.leaves.size());
   return {std::move(shape.steps), std::move(chains),       root.spec,
           compiler.random(),      compiler.take_notes(),   compiler.take_warnings(),
-          compiler.masks(),       compiler.rows_at_once(), nullptr};
+          compiler.masks(),       compiler.rows_at_once(), nullptr,
+          compiler.long_blocks()};
 }
 
 FlowPtr compile_flow(const Node& root, const CompileOptions& options) {

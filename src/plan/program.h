@@ -40,6 +40,7 @@ struct Program {
   bool masks = false;                 // some rows may be marked as not wanted
   std::size_t rows_at_once = 0;       // the most that some op works on at once, outside our threads
   StepFlowPtr stream;                 // of a stream: what pulls its steps; `steps` is then empty
+  bool long_blocks = false;           // some op prefers long blocks
 };
 
 struct CompileOptions {

@@ -112,6 +112,20 @@ Result<void> compute_rows(const Program& program, const Place& place, std::uint6
   return produce(*program.chains[place.leaf].samples, place, first_row, rows, scratch, pulled);
 }
 
+Result<void> compute_together(const Program& program, const Place& place,
+                              std::span<const BlockView> outs, Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
+  const ScratchBlock all(*outs.front().spec, place.count, scratch);
+  auto done = compute_rows(program, place, 0, all.view(), scratch);
+  if (!done) return done;
+  std::size_t row = 0;
+  for (const BlockView& out : outs) {
+    copy_rows(all.view(), row, out, 0, out.rows);
+    row += out.rows;
+  }
+  return {};
+}
+
 void collect_reads(const Program& program, const Place& place, std::uint64_t first_row,
                    std::uint64_t rows, std::vector<PlannedRead>& reads, Scratch& scratch) {
   const Scratch::Frame frame(scratch);

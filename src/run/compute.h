@@ -22,6 +22,11 @@ Result<void> compute_rows(const Program& program, const Place& place, std::uint6
                           const BlockView& out, Scratch& scratch,
                           const BlockView* pulled = nullptr);
 
+/// Rows at consecutive positions of one order, computed at once and then copied to `outs`, which
+/// are of one spec and dense. `place.count` is the number of rows of all of them.
+Result<void> compute_together(const Program& program, const Place& place,
+                              std::span<const BlockView> outs, Scratch& scratch);
+
 /// What must be read for rows [first_row, first_row + rows), as far as that shows beforehand.
 void collect_reads(const Program& program, const Place& place, std::uint64_t first_row,
                    std::uint64_t rows, std::vector<PlannedRead>& reads, Scratch& scratch);

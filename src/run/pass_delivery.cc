@@ -156,12 +156,12 @@ StepBatches PassRun::deliver(Flying& flying) {
   std::optional<Failure> failure;
   {
     Lock lock(flying.mutex);
-    if (flying.failure) failure = std::move(*flying.failure);
+    failure = std::exchange(flying.failure, std::nullopt);  // the memory is used for another step
   }
   if (failure) {
     // A row that was given up because of a stop is no failure of its own, even where the stop came
     // between two steps and this run is a new one.
-    if (stopped() || failure->message == cancelled(0).message)
+    if (stopped() || failure->cancelled())
       throw CancelledError("the loader was stopped while a batch was awaited");
     failure->where.dataset = settings_.dataset;
     failure->where.epoch = start_.pass;

@@ -121,7 +121,7 @@ bool PassRun::learn_row(std::uint64_t step, const Place& place, std::uint64_t ro
     if (!trace::still_wanted()) raise_at(std::move(done.failure()), step);
     // Whose sample it is decides what becomes of a failure; the next one tells as well.
     if (owner == Owner::another) return false;
-    if (settings_.ledger == nullptr || done.failure().may_pass || done.failure().must_raise)
+    if (settings_.ledger == nullptr || done.failure().must_raise())
       raise_at(std::move(done.failure()), step);
     learned.flag = kRowFailed;
     learned.failure = std::move(done.failure());

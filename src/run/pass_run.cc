@@ -368,13 +368,75 @@ bool PassRun::left_task(Task& task, std::uint64_t rows) {
   return consumer_waits_ && !flying_.empty() && flying_.front()->ready;
 }
 
+std::size_t PassRun::count_joinable(std::span<const Piece> pieces) const {
+  constexpr std::uint64_t kRowsMax = 8192;
+  constexpr std::uint64_t kBytesMax = 256 << 10;  // so that the rows are still in cache when copied
+  const BatchLayout& layout = *mold_.layout;
+  // A failed or masked row needs a flag in its own step.
+  if (!plan_->program.long_blocks || stream_ || settings_.ledger != nullptr ||
+      plan_->program.masks || !layout.varying.empty() || !layout.spec.known)
+    return 1;
+  const std::uint64_t row_bytes = layout.bytes / std::max<std::size_t>(1, layout.rows_max);
+  const std::uint64_t rows_max =
+      std::min(kRowsMax, kBytesMax / std::max<std::uint64_t>(1, row_bytes));
+  const auto first_of = [](const Piece& piece) {
+    return piece.step->place.first + piece.step->first_row[piece.share] + piece.first;
+  };
+  std::uint64_t rows = 0;
+  std::size_t count = 0;
+  for (const Piece& piece : pieces) {
+    const Flying& step = *piece.step;
+    if (piece.whole || step.place.period > 0 || rows + piece.rows > rows_max) break;
+    const Place& before = pieces.front().step->place;
+    if (count > 0 && (step.place.leaf != before.leaf || step.place.turn != before.turn ||
+                      first_of(piece) != first_of(pieces.front()) + rows))
+      break;
+    rows += piece.rows;
+    ++count;
+  }
+  return std::max<std::size_t>(1, count);
+}
+
+Result<void> PassRun::compute_joined(std::span<const Piece> pieces) {
+  Scratch& scratch = thread_scratch();
+  const Scratch::Frame frame(scratch);
+  const Flying& first = *pieces.front().step;
+  Place place = first.place;
+  place.first += first.first_row[pieces.front().share] + pieces.front().first;
+  place.count = 0;
+  std::vector<BlockView> outs;
+  outs.reserve(pieces.size());
+  for (const Piece& piece : pieces) {
+    outs.push_back(cut_rows(rows_of(*piece.step, piece.share), piece.first, piece.rows, scratch));
+    place.count += piece.rows;
+  }
+  return compute_together(plan_->program, place, outs, scratch);
+}
+
 std::uint64_t PassRun::compute_pieces(Task& task) {
   std::uint64_t rows = 0;
-  for (const Piece& piece : task.pieces) {
+  std::size_t alone_until = 0;  // pieces before it failed together and are computed one by one
+  for (std::size_t i = 0; i < task.pieces.size();) {
     PENSTOCK_SCHEDULE();
     if (task.activity.cancelled) break;
-    finish(piece, compute(piece), task);
-    rows += piece.rows;
+    const auto left = std::span<const Piece>(task.pieces).subspan(i);
+    std::size_t count = i < alone_until ? 1 : count_joinable(left);
+    if (count > 1) {
+      Result<void> done = compute_joined(left.first(count));
+      if (!done) {
+        alone_until = i + count;
+        // The failure belongs to one step; the others are delivered. What asks the program to end
+        // is raised at once: a second call might not raise it again.
+        if (!done.failure().ends_pass()) continue;
+        count = 1;
+      }
+      for (const Piece& piece : left.first(count)) finish(piece, std::exchange(done, {}), task);
+    } else {
+      const Piece& piece = left.front();
+      finish(piece, compute(piece), task);
+    }
+    for (const Piece& piece : left.first(count)) rows += piece.rows;
+    i += count;
   }
   return rows;
 }

@@ -158,6 +158,9 @@ class PassRun final : public Work {
   /// when the pool may be gone.
   void wake_if_starved() PENSTOCK_REQUIRES(mutex_);
   std::uint64_t compute_pieces(Task& task);
+  /// How many of the first pieces one call can compute: their rows follow each other in one order.
+  [[nodiscard]] std::size_t count_joinable(std::span<const Piece> pieces) const;
+  Result<void> compute_joined(std::span<const Piece> pieces);
   bool claim(std::vector<Piece>& pieces) PENSTOCK_REQUIRES(mutex_);
   bool open_step() PENSTOCK_REQUIRES(mutex_);
   [[nodiscard]] std::unique_ptr<Flying> spare_flying() PENSTOCK_REQUIRES(mutex_);

@@ -4,7 +4,12 @@
 
 #include <atomic>
 #include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
+#include "op/long_block_op_for_tests.h"
 #include "op/op.h"
 #include "order/cut.h"
 
@@ -75,6 +80,115 @@ TEST(PassRunTest, StepsThatFitIntoATaskAreNotSplit) {
     // The first step is split while its cost is not known: a quarter, then the rest.
     EXPECT_EQ(op->calls, 100U + 1U) << rows_of_a_task;
   }
+}
+
+/// x * 2 + 1 of blocks; fails for a block that holds `bad`.
+BlockFn affine(std::int64_t bad = -1) {
+  return {[bad](const Block& from, Block& to) {
+    const auto x = from.column<std::int64_t>();
+    const auto y = to.column<std::int64_t>();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (x[i] == bad) throw std::runtime_error("bad value");
+      y[i] = 2 * x[i] + 1;
+    }
+  }};
+}
+
+std::shared_ptr<const Op> block_op(BlockFn fn) {
+  return make_block_op(std::move(fn), {.spec = ElementSpec::single(Dtype::i64)});
+}
+
+/// What every step holds: its rows and their ids, or its error. Stops where the run ends.
+std::vector<std::string> steps_of(PassRun& run) {
+  std::vector<std::string> steps;
+  while (true) {
+    std::string text;
+    try {
+      const auto batches = run.next();
+      if (!batches) return steps;
+      for (const Batch& batch : *batches) {
+        for (const std::int64_t x : batch.values<std::int64_t>()) text += std::to_string(x) + " ";
+        for (const std::uint64_t id : batch.sample_id()) text += std::to_string(id) + " ";
+      }
+    } catch (const SampleError& error) {
+      text = error.what();
+    }
+    steps.push_back(std::move(text));
+  }
+}
+
+TEST(PassRunTest, ShortStepsOfAFunctionThatPrefersLongBlocksAreComputedTogether) {
+  VirtualClock clock;
+  const auto op =
+      std::make_shared<testing::LongBlockOp>(std::make_shared<SlowOp>(clock, Nanoseconds(100)));
+  Fixture fixture(Dataset::range(16'000).map(OpCall(op)).batch(16), 1, &clock);
+  std::uint64_t steps = 0;
+  while (fixture.run->next()) ++steps;
+  EXPECT_EQ(steps, 1000U);
+  EXPECT_LT(op->calls, 100U);
+}
+
+TEST(PassRunTest, StepsThatAreComputedTogetherHoldWhatTheyHoldAlone) {
+  const auto pipelines = [](const std::shared_ptr<const Op>& op) {
+    const Dataset some = Dataset::range(997).map(OpCall(op));
+    return std::vector<Dataset>{
+        some.batch(16),
+        some.shuffle().batch(16),
+        some.batch(16).repeat(3),
+        some.shuffle().repeat(3).batch(7),
+        some.batch(16).shuffle(),
+        some.batch(16).shard(2, 1),
+        some.batch(16, {.tail = Tail::wrap}),
+        some.batch(16, {.tail = Tail::pad}),
+        some.batch(5).concatenate(Dataset::range(50).map(OpCall(op)).batch(7)),
+        some.map([](std::int64_t x, Rng& rng) { return x + std::int64_t(rng.integer(9)); })
+            .batch(4),
+    };
+  };
+  const auto alone = pipelines(block_op(affine()));
+  const auto together = pipelines(std::make_shared<testing::LongBlockOp>(block_op(affine())));
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    Fixture expected(alone[i], 0);
+    const std::vector<std::string> steps = steps_of(*expected.run);
+    for (const unsigned threads : {1U, 2U, 5U}) {
+      Fixture fixture(together[i], threads);
+      EXPECT_TRUE(steps_of(*fixture.run) == steps) << "pipeline " << i << ", threads " << threads;
+    }
+  }
+}
+
+TEST(PassRunTest, AFailureOfStepsThatAreComputedTogetherIsThatOfItsOwnStep) {
+  for (const std::int64_t bad : {0, 100, 640, 996}) {
+    Fixture expected(Dataset::range(997).map(OpCall(block_op(affine(bad)))).batch(16), 0);
+    const std::vector<std::string> steps = steps_of(*expected.run);
+    EXPECT_NE(steps[static_cast<std::size_t>(bad) / 16].find("bad value"), std::string::npos);
+    const auto op = std::make_shared<testing::LongBlockOp>(block_op(affine(bad)));
+    Fixture fixture(Dataset::range(997).map(OpCall(op)).batch(16), 2);
+    EXPECT_TRUE(steps_of(*fixture.run) == steps) << bad;
+  }
+}
+
+/// The exception of an interpreter that is asked to end.
+struct Exit : std::runtime_error, MustRaise {
+  using std::runtime_error::runtime_error;
+};
+
+TEST(PassRunTest, WhatAsksTheProgramToEndIsRaisedThoughASecondCallWouldNotRaiseIt) {
+  const auto raised = std::make_shared<std::atomic<bool>>(false);
+  const BlockFn once{[raised](const Block& from, Block& to) {
+    const auto x = from.column<std::int64_t>();
+    const auto y = to.column<std::int64_t>();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (x[i] == 500 && !raised->exchange(true)) throw Exit("asked to end");
+      y[i] = x[i];
+    }
+  }};
+  const auto op = std::make_shared<testing::LongBlockOp>(block_op(once));
+  Fixture fixture(Dataset::range(997).map(OpCall(op)).batch(16), 1);
+  std::size_t failed = 0;
+  for (const std::string& step : steps_of(*fixture.run))
+    failed += step.find("asked to end") != std::string::npos ? 1 : 0;
+  EXPECT_EQ(failed, 1U);
 }
 
 TEST(PassRunTest, SlabsComeBackWhenTheirBatchesGo) {
