@@ -61,12 +61,12 @@ FlowPtr expand_flow(FlowPtr input, Expansion expansion, const ElementSpec& spec,
 FlowPtr rows_flow(FlowPtr input, const ElementSpec& spec, SourcePlace place);
 
 // Steps: step_flows.cc
-struct BatchShape {
+struct StreamBatch {
   std::uint32_t leaf = 0;
   std::uint64_t size = 1;
   TailRule tail = TailRule::keep;  // or drop, or pad
 };
-StepFlowPtr batch_flow(FlowPtr input, BatchShape shape);
+StepFlowPtr batch_flow(FlowPtr input, StreamBatch shape);
 /// The steps of indexed data; `leaves[i]` makes the rows of batch node i, which is leaf
 /// `first_leaf + i` of the stream.
 StepFlowPtr indexed_steps_flow(std::vector<StagePtr> leaves, Steps steps, std::uint32_t first_leaf);

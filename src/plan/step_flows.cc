@@ -13,13 +13,13 @@ namespace {
 
 class BatchFlow final : public StepFlow {
  public:
-  BatchFlow(FlowPtr input, BatchShape shape) : input_(std::move(input)), shape_(shape) {}
+  BatchFlow(FlowPtr input, StreamBatch shape) : input_(std::move(input)), shape_(shape) {}
   [[nodiscard]] StepCursorPtr open(Turn turn) const override;
 
  private:
   friend class BatchCursor;
   const FlowPtr input_;
-  const BatchShape shape_;
+  const StreamBatch shape_;
 };
 
 class BatchCursor final : public CursorOver<StepCursor, Cursor> {
@@ -28,7 +28,7 @@ class BatchCursor final : public CursorOver<StepCursor, Cursor> {
       : CursorOver(flow.input_->open(turn)), flow_(flow), pass_(turn.pass) {}
 
   Result<bool> pull(PulledStep& step, Pulling& pulling) override {
-    const BatchShape& shape = flow_.shape_;
+    const StreamBatch& shape = flow_.shape_;
     if (!step.buffer || &step.buffer->spec() != &flow_.input_->spec())
       step.buffer = std::make_unique<RowBuffer>(flow_.input_->spec());
     std::size_t rows = 0;
@@ -339,7 +339,7 @@ StepFlowPtr slice(StepFlowPtr input, StepSlice wanted) {
 
 }  // namespace
 
-StepFlowPtr batch_flow(FlowPtr input, BatchShape shape) {
+StepFlowPtr batch_flow(FlowPtr input, StreamBatch shape) {
   return std::make_unique<BatchFlow>(std::move(input), shape);
 }
 StepFlowPtr indexed_steps_flow(std::vector<StagePtr> leaves, Steps steps,
