@@ -107,8 +107,8 @@ class Dataset(metaclass=_Words):
         """`fn(samples)` for many samples at once: arrays with the samples as first dimension.
 
         Each row must depend on itself alone; how many come at once is the engine's choice, before
-        and after `batch`: part of a batch, or the rows of several batches. Without `spec` the function is called once with no rows, to see what it
-        returns. `workers` as in `map`.
+        and after `batch`: part of a batch, or the rows of several batches. Without `spec` the
+        function is called once with no rows, to see what it returns. `workers` as in `map`.
         """
         check_callable("map_batch", fn)
         text("map_batch", "name", name)

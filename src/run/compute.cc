@@ -99,6 +99,20 @@ Result<void> produce(const Stage& samples, const Place& place, std::uint64_t fir
 
 }  // namespace
 
+Scratch& thread_scratch() {
+  thread_local Scratch scratch;
+  return scratch;
+}
+
+Result<void> ask_sequence(const Program& program, const Place& place,
+                          std::optional<std::uint64_t> step, SequenceBatch& batch) {
+  const Chain& chain = program.chains[place.leaf];
+  auto done = chain.sequence->get(
+      {place.first, chain.first_id, place.turn.pass, place.turn.occurrence()}, batch);
+  if (!done) done.failure().where.step = step;
+  return done;
+}
+
 bool is_whole(const Program& program, const Place& place) {
   return !program.chains[place.leaf].whole.empty();
 }

@@ -2,6 +2,7 @@
 // Computing rows of a step, in the calling thread, without a loader.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,13 @@
 #include "sample/scratch.h"
 
 namespace penstock {
+
+/// The calling thread's memory for what lives while one block is computed.
+Scratch& thread_scratch();
+
+/// Asks the Sequence that the step at `place` is a batch of; `step` is its number, for errors.
+Result<void> ask_sequence(const Program& program, const Place& place,
+                          std::optional<std::uint64_t> step, SequenceBatch& batch);
 
 /// True when the step must be computed as a whole because a function wants to see all of it.
 bool is_whole(const Program& program, const Place& place);

@@ -1,4 +1,4 @@
-#include "run/pass_run.h"
+#include "run/pass.h"
 
 #include <gtest/gtest.h>
 
@@ -24,11 +24,11 @@ struct Fixture {
         pool(std::make_shared<Pool>(threads)) {
     RunSettings settings;
     settings.threads = threads;
-    settings.mold.rows_max = 16;
+    settings.shape.rows_max = 16;
     settings.clock = clock;
-    run = std::make_shared<PassRun>(plan, Mold{layout, ring}, RunStart{0, 0, plan->geometry, {}},
-                                    settings);
-    PassRun::start(run, *pool);
+    run = std::make_shared<Pass>(plan, BatchShape{layout, ring}, RunStart{0, 0, plan->geometry, {}},
+                                 settings);
+    Pass::start(run, *pool);
   }
   ~Fixture() { run->stop(pool.get()); }
 
@@ -36,10 +36,10 @@ struct Fixture {
   std::shared_ptr<const BatchLayout> layout;
   std::shared_ptr<BatchRing> ring;
   std::shared_ptr<Pool> pool;
-  std::shared_ptr<PassRun> run;
+  std::shared_ptr<Pass> run;
 };
 
-TEST(PassRunTest, StepsComeInOrderForAnyNumberOfThreads) {
+TEST(PassTest, StepsComeInOrderForAnyNumberOfThreads) {
   for (unsigned threads = 0; threads <= 8; ++threads) {
     Fixture fixture(Dataset::range(1000).shuffle().batch(16), threads);
     std::uint64_t step = 0;
@@ -70,7 +70,7 @@ class SlowOp final : public Op {
 };
 
 // Every piece of a step is a call of each function in it, which may be dear to enter.
-TEST(PassRunTest, StepsThatFitIntoATaskAreNotSplit) {
+TEST(PassTest, StepsThatFitIntoATaskAreNotSplit) {
   for (const int rows_of_a_task : {16, 17, 25, 31, 32, 53, 100, 1000}) {
     VirtualClock clock;
     const auto op = std::make_shared<SlowOp>(clock, Nanoseconds(100'000 / rows_of_a_task));
@@ -99,7 +99,7 @@ std::shared_ptr<const Op> block_op(BlockFn fn) {
 }
 
 /// What every step holds: its rows and their ids, or its error. Stops where the run ends.
-std::vector<std::string> steps_of(PassRun& run) {
+std::vector<std::string> steps_of(Pass& run) {
   std::vector<std::string> steps;
   while (true) {
     std::string text;
@@ -117,7 +117,7 @@ std::vector<std::string> steps_of(PassRun& run) {
   }
 }
 
-TEST(PassRunTest, ShortStepsOfAFunctionThatPrefersLongBlocksAreComputedTogether) {
+TEST(PassTest, ShortStepsOfAFunctionThatPrefersLongBlocksAreComputedTogether) {
   VirtualClock clock;
   const auto op =
       std::make_shared<testing::LongBlockOp>(std::make_shared<SlowOp>(clock, Nanoseconds(100)));
@@ -128,7 +128,7 @@ TEST(PassRunTest, ShortStepsOfAFunctionThatPrefersLongBlocksAreComputedTogether)
   EXPECT_LT(op->calls, 100U);
 }
 
-TEST(PassRunTest, StepsThatAreComputedTogetherHoldWhatTheyHoldAlone) {
+TEST(PassTest, StepsThatAreComputedTogetherHoldWhatTheyHoldAlone) {
   const auto pipelines = [](const std::shared_ptr<const Op>& op) {
     const Dataset some = Dataset::range(997).map(OpCall(op));
     return std::vector<Dataset>{
@@ -157,7 +157,7 @@ TEST(PassRunTest, StepsThatAreComputedTogetherHoldWhatTheyHoldAlone) {
   }
 }
 
-TEST(PassRunTest, AFailureOfStepsThatAreComputedTogetherIsThatOfItsOwnStep) {
+TEST(PassTest, AFailureOfStepsThatAreComputedTogetherIsThatOfItsOwnStep) {
   for (const std::int64_t bad : {0, 100, 640, 996}) {
     Fixture expected(Dataset::range(997).map(OpCall(block_op(affine(bad)))).batch(16), 0);
     const std::vector<std::string> steps = steps_of(*expected.run);
@@ -173,7 +173,7 @@ struct Exit : std::runtime_error, MustRaise {
   using std::runtime_error::runtime_error;
 };
 
-TEST(PassRunTest, WhatAsksTheProgramToEndIsRaisedThoughASecondCallWouldNotRaiseIt) {
+TEST(PassTest, WhatAsksTheProgramToEndIsRaisedThoughASecondCallWouldNotRaiseIt) {
   const auto raised = std::make_shared<std::atomic<bool>>(false);
   const BlockFn once{[raised](const Block& from, Block& to) {
     const auto x = from.column<std::int64_t>();
@@ -191,7 +191,7 @@ TEST(PassRunTest, WhatAsksTheProgramToEndIsRaisedThoughASecondCallWouldNotRaiseI
   EXPECT_EQ(failed, 1U);
 }
 
-TEST(PassRunTest, SlabsComeBackWhenTheirBatchesGo) {
+TEST(PassTest, SlabsComeBackWhenTheirBatchesGo) {
   Fixture fixture(Dataset::range(160).batch(16), 2);
   std::optional<StepBatches> kept = fixture.run->next();
   while (fixture.run->next()) {
@@ -201,7 +201,7 @@ TEST(PassRunTest, SlabsComeBackWhenTheirBatchesGo) {
   EXPECT_EQ(fixture.ring->spare_bytes(), before + fixture.layout->bytes);
 }
 
-TEST(PassRunTest, AfterStopNextIsCancelled) {
+TEST(PassTest, AfterStopNextIsCancelled) {
   Fixture fixture(Dataset::range(1000).batch(16), 2);
   fixture.run->stop(fixture.pool.get());
   EXPECT_TRUE(fixture.run->stopped());
@@ -213,7 +213,7 @@ TEST(PassRunTest, AfterStopNextIsCancelled) {
   }
 }
 
-TEST(PassRunTest, NoThreadIsInsideAfterStop) {
+TEST(PassTest, NoThreadIsInsideAfterStop) {
   std::atomic<int> inside{0};
   for (int round = 0; round < 50; ++round) {
     Fixture fixture(Dataset::range(1000)
@@ -230,7 +230,7 @@ TEST(PassRunTest, NoThreadIsInsideAfterStop) {
   }
 }
 
-TEST(PassRunTest, BudgetIsGivenBack) {
+TEST(PassTest, BudgetIsGivenBack) {
   const std::uint64_t before = ByteBudget::process().used();
   {
     Fixture fixture(Dataset::range(1000).batch(16), 2);

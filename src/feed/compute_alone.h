@@ -1,5 +1,5 @@
 #pragma once
-// Computing rows once, in the calling thread, into a batch of their own.
+// Computes rows in the calling thread, without a pass, into a batch of their own.
 
 #include <cstdint>
 #include <memory>
@@ -7,8 +7,8 @@
 
 #include "order/geometry.h"
 #include "plan/plan_data.h"
-#include "run/pass_run.h"
 #include "sample/batch_data.h"
+#include "source/sequence.h"
 
 namespace penstock {
 
@@ -20,8 +20,8 @@ struct RowsWanted {
   const BlockView* pulled = nullptr;  // of a stream: the rows of the step
 };
 /// `spec` is the rows' spec where the plan does not know it. Throws SampleError.
-std::shared_ptr<BatchData> compute_once(const PlanData& plan, const RowsWanted& wanted,
-                                        const ElementSpec& spec);
+std::shared_ptr<BatchData> compute_alone(const PlanData& plan, const RowsWanted& wanted,
+                                         const ElementSpec& spec);
 
 /// `place`, or for a Sequence's batch the place of its rows: the batch is asked for.
 Place asked_place(const PlanData& plan, const Place& place, SequenceBatch& batch);
