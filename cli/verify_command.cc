@@ -76,7 +76,7 @@ void decode_into(const FolderIndex& folder, const std::string& name, Finding& fi
   const auto bytes =
       Io::real().read_whole(folder.root() + "/" + name, {.bytes_max = ImageLimits{}.bytes_max});
   if (!bytes) {
-    (bytes.failure().may_pass ? finding.unread : finding.broken) = bytes.failure().message;
+    (bytes.failure().transient() ? finding.unread : finding.broken) = bytes.failure().message;
     return;
   }
   const std::span<const std::byte> data(*bytes);

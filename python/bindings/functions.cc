@@ -191,6 +191,7 @@ class VectorOp final : public Op {
     return fmt::format("map_batch \"{}\"", name_);
   }
   [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] bool prefers_long_blocks() const override { return true; }
   [[nodiscard]] ElementSpec output(const ElementSpec&) const override {
     return spec_.value_or(ElementSpec::unknown());
   }

@@ -107,7 +107,7 @@ class Dataset(metaclass=_Words):
         """Applies `fn(samples)` to many samples per call: arrays with one row per sample.
 
         Each output row must depend only on its input row. The engine chooses the number of rows,
-        before and after `batch`. Without `spec` the function is called once with no rows, to learn
+        before and after `batch`: part of a batch, or the rows of several. Without `spec` the function is called once with no rows, to learn
         what it returns. `workers`: see `map`.
         """
         check_callable("map_batch", fn)

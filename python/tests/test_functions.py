@@ -195,6 +195,52 @@ def test_map_batch_sees_many_rows_and_gives_the_same_as_map():
     assert all((a["half"] == b["half"]).all() for a, b in zip(batches, after))
 
 
+def test_map_batch_of_short_batches_sees_the_rows_of_several_at_once():
+    sizes = []
+
+    def double(x):
+        sizes.append(len(x))
+        return x * 2
+
+    dataset = ps.range(100_000).map_batch(double, spec=ps.Field("int64")).shuffle(seed=4).batch(16)
+    together = [batch.numpy().tolist() for batch in ps.Loader(dataset, threads=1)]
+    assert max(sizes) > 16 and len(sizes) < 6250
+    sizes.clear()
+    assert [batch.numpy().tolist() for batch in ps.Loader(dataset, threads=0)] == together
+    assert max(sizes) == 16
+
+
+def test_map_batch_that_fails_names_the_step_of_the_failure_for_any_number_of_threads():
+    def fail(x):
+        if (x == 77_777).any():
+            raise ValueError("this one")
+        return x
+
+    def failure(threads):
+        dataset = ps.range(100_000).map_batch(fail).batch(16)
+        with pytest.raises(ValueError, match="this one") as raised:
+            list(ps.Loader(dataset, threads=threads))
+        return raised.value.__notes__[0]
+
+    assert f"step {77_777 // 16}" in failure(0)
+    assert failure(2) == failure(0)
+
+
+def test_map_batch_of_short_batches_skips_the_same_samples_for_any_number_of_threads():
+    def fail(x):
+        if (x % 5_000 == 3).any():
+            raise ValueError("this one")
+        return x
+
+    def skipped(threads):
+        loader = ps.Loader(ps.range(20_000).map_batch(fail).batch(16), threads=threads,
+                           on_error="skip")
+        rows = rows_of(loader)
+        return rows, list(loader.ledger)
+
+    assert skipped(2) == skipped(0)
+
+
 def test_map_batch_after_a_function_of_unknown_result_works_row_by_row():
     dataset = ps.range(10).map(lambda x: x * 2.0).map_batch(lambda x: x + 1)
     assert rows_of(ps.Loader(dataset.batch(5))) == [1 + 2 * i for i in range(10)]

@@ -39,8 +39,7 @@ inline Failure no_memory(std::size_t row) {
                   "remove samples of this size, or give the process more memory",
                   std::current_exception(),
                   row};
-  failure.try_again = true;
-  failure.no_memory = true;
+  failure.kind = Failure::Kind::no_memory;
   return failure;
 }
 
@@ -65,8 +64,8 @@ Result<void> guarded(Body body, Row row) {
                     {},
                     std::current_exception(),
                     row()};
-    failure.may_pass = may_pass(error.code());
-    failure.no_memory = failure.try_again = error.code() == std::errc::not_enough_memory;
+    if (may_pass(error.code())) failure.kind = Failure::Kind::transient;
+    if (error.code() == std::errc::not_enough_memory) failure.kind = Failure::Kind::no_memory;
     return failure;
   } catch (const std::bad_alloc&) {
     return no_memory(row());
@@ -76,7 +75,7 @@ Result<void> guarded(Body body, Row row) {
                     {},
                     std::current_exception(),
                     row()};
-    failure.must_raise = dynamic_cast<const MustRaise*>(&error) != nullptr;
+    if (dynamic_cast<const MustRaise*>(&error) != nullptr) failure.kind = Failure::Kind::exit;
     return failure;
   } catch (...) {
     return Failure{"the function threw", {}, {}, std::current_exception(), row()};

@@ -34,7 +34,7 @@ bool may_pass(int error) {
 
 Failure io_failure(const std::string& what, const std::string& path, int error) {
   Failure failure{fmt::format("{} {}: {}", what, printable(path), std::strerror(error))};
-  failure.may_pass = may_pass(error);
+  if (may_pass(error)) failure.kind = Failure::Kind::transient;
   return failure;
 }
 

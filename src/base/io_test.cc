@@ -101,7 +101,7 @@ TEST_F(IoTest, AWholeFileMustHaveItsSize) {
     const auto other = io_.read_whole(path_, {.bytes_max = 100, .size = size});
     ASSERT_FALSE(other);
     EXPECT_THAT(other.failure().message, AllOf(HasSubstr(path_), HasSubstr("has 10 bytes")));
-    EXPECT_FALSE(other.failure().may_pass);
+    EXPECT_FALSE(other.failure().transient());
   }
   std::ofstream(path_, std::ios::trunc).flush();
   EXPECT_TRUE((*io_.read_whole(path_, {.bytes_max = 0, .size = 0})).empty());
@@ -114,7 +114,7 @@ TEST_F(IoTest, FoldersAndPipesAreNoFilesAndDoNotHoldAnybody) {
               HasSubstr("is not a file"));
   EXPECT_THAT(io_.read_whole(folder.path(), {.bytes_max = 1}).failure().message,
               HasSubstr("is a folder"));
-  EXPECT_FALSE(io_.read_whole(folder.path("gone"), {.bytes_max = 1}).failure().may_pass);
+  EXPECT_FALSE(io_.read_whole(folder.path("gone"), {.bytes_max = 1}).failure().transient());
 }
 
 TEST_F(IoTest, AFolderIsListedWithKindsAndSizes) {
@@ -162,7 +162,7 @@ TEST_F(IoTest, AFileBeyondItsLimitIsRefusedBeforeMemoryIsTaken) {
                 AllOf(HasSubstr(path_), HasSubstr("has 2199023255552 bytes"),
                       HasSubstr("more than the limit of 1048576")));
     EXPECT_THAT(bytes.failure().remedy, HasSubstr("bytes_max"));
-    EXPECT_FALSE(bytes.failure().may_pass);
+    EXPECT_FALSE(bytes.failure().transient());
   }
   EXPECT_THAT(io_.read_text(path_, 1 << 20).failure().message, HasSubstr("more than the limit"));
 }

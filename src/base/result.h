@@ -2,6 +2,7 @@
 // Bad data is normal: a function that can fail on a sample returns a Result; run/ decides what to
 // do.
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <string>
@@ -14,16 +15,31 @@ namespace penstock {
 
 /// Why something failed, and where; becomes a SampleError unless it is skipped.
 struct Failure {
+  enum class Kind : std::uint8_t {
+    data,       // the sample or its function is wrong, and will be next time
+    transient,  // an IO error that may not occur again
+    no_memory,  // retried as `transient`; when it occurs again it is the sample's fault
+    exit,       // no policy skips it: the program is asked to end
+    cancelled,  // the loader was stopped; nobody will see the row
+  };
   std::string message = {};
   Where where = {};
   std::string remedy = {};
   std::exception_ptr cause = {};
-  std::size_t row = 0;     // of the block that failed
-  bool row_known = true;   // false if a function failed for a block as a whole
-  bool may_pass = false;   // a possibly transient I/O error
-  bool try_again = false;  // like `may_pass`, but if it fails again the sample is at fault
-  bool no_memory = false;
-  bool must_raise = false;  // never skipped: the program is asked to end
+  std::size_t row = 0;    // of the block that failed
+  bool row_known = true;  // false if a function failed for a block as a whole
+  Kind kind = Kind::data;
+
+  [[nodiscard]] bool transient() const { return kind == Kind::transient; }
+  [[nodiscard]] bool cancelled() const { return kind == Kind::cancelled; }
+  /// True where no other row is worth computing.
+  [[nodiscard]] bool ends_pass() const { return kind == Kind::exit || kind == Kind::cancelled; }
+  /// True where no policy may skip the sample.
+  [[nodiscard]] bool must_raise() const { return transient() || ends_pass(); }
+  /// For what cannot be asked a second time.
+  void make_permanent() {
+    if (kind == Kind::transient) kind = Kind::data;
+  }
 
   [[noreturn]] void raise() const { throw SampleError(message, where, remedy, cause); }
 };
@@ -32,6 +48,7 @@ struct Failure {
 inline Failure cancelled(std::size_t row) {
   Failure failure{"the loader was stopped"};
   failure.row = row;
+  failure.kind = Failure::Kind::cancelled;
   return failure;
 }
 

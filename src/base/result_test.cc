@@ -33,6 +33,38 @@ TEST(ResultTest, VoidKeepsItsFailureWhenMoved) {
   EXPECT_EQ(done.failure().row, 3U);
 }
 
+TEST(ResultTest, OnlyDataAndALackOfMemoryMayBeSkippedByPolicy) {
+  const auto failure_of = [](Failure::Kind kind) {
+    Failure failure{"it broke"};
+    failure.kind = kind;
+    return failure;
+  };
+  EXPECT_FALSE(Failure{"it broke"}.must_raise());
+  EXPECT_FALSE(failure_of(Failure::Kind::no_memory).must_raise());
+  EXPECT_TRUE(failure_of(Failure::Kind::transient).must_raise());
+  EXPECT_TRUE(failure_of(Failure::Kind::exit).must_raise());
+  EXPECT_TRUE(cancelled(3).must_raise());
+  EXPECT_TRUE(failure_of(Failure::Kind::exit).ends_pass());
+  EXPECT_TRUE(cancelled(3).ends_pass());
+  EXPECT_FALSE(failure_of(Failure::Kind::transient).ends_pass());
+}
+
+TEST(ResultTest, WhatIsPermanentIsNotTransientAndACancelledRowStaysCancelled) {
+  Failure failure{"it broke"};
+  failure.kind = Failure::Kind::transient;
+  failure.make_permanent();
+  EXPECT_FALSE(failure.transient());
+  Failure stopped = cancelled(3);
+  stopped.make_permanent();
+  EXPECT_TRUE(stopped.cancelled());
+}
+
+// A function of the user's may say the same words.
+TEST(ResultTest, AFailureIsCancelledByItsKindNotByItsText) {
+  EXPECT_FALSE(Failure{cancelled(0).message}.cancelled());
+  EXPECT_TRUE(cancelled(0).cancelled());
+}
+
 TEST(ResultTest, RaiseThrowsASampleErrorWithAllThatIsKnown) {
   const auto cause = std::make_exception_ptr(std::runtime_error("inner"));
   const Failure failure{"it broke", {.op = "map"}, "mend it", cause, 0};

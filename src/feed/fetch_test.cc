@@ -41,7 +41,7 @@ class FarIo final : public Io {
       --inside_;
       if (const auto found = failing_.find(path); found != failing_.end() && found->second-- > 0) {
         Failure failure{"EIO"};
-        failure.may_pass = true;
+        failure.kind = Failure::Kind::transient;
         return failure;
       }
     }

@@ -49,20 +49,20 @@ void Iterator::Impl::start_run() {
     settings.threads = std::min(options_.threads.value_or(pool_->threads()), pool_->threads());
   }
   const std::uint64_t largest = largest_step_of(*plan_.data());
-  settings.mold = {Cut{largest, plan_.shares().total}.size(0), plan_.shares().count,
-                   options_.allocator};
-  // An epoch without samples determines no fields; the next one tries again.
-  if (mold_.layout && mold_.layout->spec.fields.empty()) mold_ = {};
-  if (!mold_.layout && plan_.data()->program.spec.known)
-    mold_ = make_mold(plan_.data()->program.spec, settings.mold);
-  run_ = std::make_shared<PassRun>(plan_.data(), mold_, RunStart{epoch_, step_, geometry_, stream_},
-                                   settings);
+  settings.shape = {Cut{largest, plan_.shares().total}.size(0), plan_.shares().count,
+                    options_.allocator};
+  // An epoch in which there was nothing to learn from leaves no fields; the next one looks again.
+  if (shape_.layout && shape_.layout->spec.fields.empty()) shape_ = {};
+  if (!shape_.layout && plan_.data()->program.spec.known)
+    shape_ = make_batch_shape(plan_.data()->program.spec, settings.shape);
+  run_ = std::make_shared<Pass>(plan_.data(), shape_, RunStart{epoch_, step_, geometry_, stream_},
+                                settings);
   {
     Lock lock(stop_mutex_);
     running_ = run_;
     running_pool_ = pool_;
   }
-  if (settings.threads > 0) PassRun::start(run_, *pool_);
+  if (settings.threads > 0) Pass::start(run_, *pool_);
 }
 
 Iterator::Iterator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -12,11 +12,11 @@
 #include "base/fault.h"
 #include "base/pool.h"
 #include "base/report.h"
-#include "feed/once.h"
+#include "feed/compute_alone.h"
 #include "feed/own_shares.h"
 #include "order/cut.h"
 #include "penstock/loader.h"
-#include "run/pass_run.h"
+#include "run/pass.h"
 
 namespace penstock {
 
@@ -56,7 +56,7 @@ class Iterator::Impl {
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
   [[nodiscard]] std::vector<std::string> decisions() const {
     std::vector<std::string> lines;
-    const std::shared_ptr<PassRun> run = running();
+    const std::shared_ptr<Pass> run = running();
     if (!run) return lines;
     for (const Pacing::Decision& decision : run->decisions())
       lines.push_back(fmt::format("{} steps ahead, {} rows a task: {}", decision.window,
@@ -126,7 +126,7 @@ class Iterator::Impl {
   }
 
   void stop() {
-    std::shared_ptr<PassRun> run;
+    std::shared_ptr<Pass> run;
     std::shared_ptr<Pool> pool;
     {
       Lock lock(stop_mutex_);
@@ -147,8 +147,8 @@ class Iterator::Impl {
     ++batches_;
     return batches;
   }
-  /// The run, for threads other than the consumer.
-  [[nodiscard]] std::shared_ptr<PassRun> running() const {
+  /// The run, for threads other than the one that consumes.
+  [[nodiscard]] std::shared_ptr<Pass> running() const {
     Lock lock(stop_mutex_);
     return running_;
   }
@@ -214,7 +214,7 @@ class Iterator::Impl {
       const ShareFacts facts{epoch_,          step,     share,      plan_.shares().total,
                              cut.size(share), cut.rows, cut.slots()};
       batches.emplace_back(
-          compute_once(*plan_.data(), {place, cut.first(share), facts, pulled}, spec));
+          compute_alone(*plan_.data(), {place, cut.first(share), facts, pulled}, spec));
     });
     return batches;
   }
@@ -231,7 +231,7 @@ class Iterator::Impl {
 
   ElementSpec spec_for(const Place& place, const BlockView* pulled) {
     if (plan_.data()->program.spec.known) return plan_.data()->program.spec;
-    if (mold_.layout && !mold_.layout->spec.fields.empty()) return mold_.layout->spec;
+    if (shape_.layout && !shape_.layout->spec.fields.empty()) return shape_.layout->spec;
     if (place.count == 0) return ElementSpec::none();
     // The first row of ours, or of another share: every share has the same fields.
     const std::uint64_t row = cut_of(place, plan_.shares().total).first(plan_.shares().first);
@@ -248,8 +248,8 @@ class Iterator::Impl {
       running_pool_.reset();
       last_trace_run_ = run_->trace_run();
     }
-    mold_ = run_->mold();
-    // Until something is delivered, the next element that the state promised is still to come.
+    shape_ = run_->shape();
+    // As long as nothing was delivered, what a state promised is still to come.
     if (StreamPlace reached = run_->stream_place(); reached.anchor != stream_.anchor) {
       stream_ = std::move(reached);
       stream_.next.clear();
@@ -286,14 +286,13 @@ class Iterator::Impl {
   std::uint64_t first_step_ = 0;
   StreamPlace first_place_;
   Ledger ledger_;
-  Mold mold_;
+  BatchShape shape_;
   std::shared_ptr<Pool> pool_;
   std::shared_ptr<ReadPace> pace_ = std::make_shared<ReadPace>();
-  std::shared_ptr<PassRun> run_;
+  std::shared_ptr<Pass> run_;
 
-  mutable Mutex
-      stop_mutex_;  // `stop` and reports are called from any thread, with their own references
-  std::shared_ptr<PassRun> running_ PENSTOCK_GUARDED_BY(stop_mutex_);
+  mutable Mutex stop_mutex_;  // `stop` and reports come from any thread, with handles of their own
+  std::shared_ptr<Pass> running_ PENSTOCK_GUARDED_BY(stop_mutex_);
   std::shared_ptr<Pool> running_pool_ PENSTOCK_GUARDED_BY(stop_mutex_);
   std::uint32_t last_trace_run_ PENSTOCK_GUARDED_BY(stop_mutex_) = 0;
 };

@@ -433,7 +433,7 @@ TEST(StreamWaitTest, AGeneratorThatDoesNotReturnIsAbandonedByNameAndMayComeBackL
     }
     EXPECT_EQ(Pool::abandoned(), 1U);
     EXPECT_EQ(reports.count(), 1U);
-    EXPECT_THAT(reports.first(), HasSubstr("1 threads did not come back"));
+    EXPECT_THAT(reports.first(), HasSubstr("1 thread did not come back and was abandoned"));
     EXPECT_THAT(reports.first(), HasSubstr("stuck"));
     EXPECT_THAT(reports.first(), HasSubstr("at element 9"));
     // Its loader is gone, and so is its pool: another has come. It must find its own way out.

@@ -46,6 +46,8 @@ class Op {
   /// How many rows it processes at the same time outside the engine's threads (in worker
   /// processes); 0: none, one thread computes one row after the other.
   [[nodiscard]] virtual std::size_t rows_at_once() const { return 0; }
+  /// True where a call costs as much as hundreds of rows: short batches are then computed together.
+  [[nodiscard]] virtual bool prefers_long_blocks() const { return false; }
   /// Arguments to create it again, for ops of the catalogue.
   [[nodiscard]] virtual Json arguments() const;
   /// The name of a user's function; such ops are looked up by name.

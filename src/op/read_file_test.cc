@@ -55,7 +55,7 @@ TEST(ReadFileTest, WhatCannotBeReadNamesTheFileAndTheRow) {
   ASSERT_FALSE(made);
   EXPECT_EQ(made.failure().where.file, path);
   EXPECT_EQ(made.failure().row, 3U);
-  EXPECT_FALSE(made.failure().may_pass);
+  EXPECT_FALSE(made.failure().transient());
   EXPECT_FALSE(run(read_file(), Tensor::bytes(testing::TempDir(), Dtype::string)).ok());
   EXPECT_FALSE(run(read_file(), Tensor::bytes(std::string("a\0b", 3), Dtype::string)).ok());
 }

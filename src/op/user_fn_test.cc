@@ -161,7 +161,7 @@ TEST(TypedFunctionTest, OnlyErrorsOfTheSystemThatMayPassAreMarkedSo) {
                  }),
                  {row_of({1})})
         .failure()
-        .may_pass;
+        .transient();
   };
   EXPECT_TRUE(fails_with(EIO));
   EXPECT_TRUE(fails_with(ETIMEDOUT));

@@ -66,6 +66,7 @@ struct Turn {
   std::uint64_t round = 0;
   std::uint64_t lap = 0;
 
+  bool operator==(const Turn&) const = default;
   /// Differs each time a sample comes in a pass.
   [[nodiscard]] std::uint64_t occurrence() const { return lap == 0 ? round : combine(round, lap); }
 };

@@ -77,6 +77,7 @@ MapPlace Compiler::place_of(const Op& op, std::uint64_t seed, const std::string&
   if (op.rows_at_once() > 0)
     note(fmt::format("{}: in {} worker processes", place.title, op.rows_at_once()));
   rows_at_once_ = std::max(rows_at_once_, op.rows_at_once());
+  long_blocks_ = long_blocks_ || op.prefers_long_blocks();
   return place;
 }
 
@@ -95,6 +96,7 @@ void Compiler::finish(Program& program) {
   program.warnings = std::move(warnings_);
   program.masks = masks_;
   program.rows_at_once = rows_at_once_;
+  program.long_blocks = long_blocks_;
 }
 
 }  // namespace penstock

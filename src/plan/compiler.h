@@ -67,6 +67,7 @@ class Compiler {
   std::uint64_t ops_ = 0;
   std::uint64_t random_ops_ = 0;
   std::size_t rows_at_once_ = 0;
+  bool long_blocks_ = false;
   std::vector<std::string> notes_;
   std::vector<std::string> warnings_;
   bool masks_ = false;

@@ -101,21 +101,22 @@ Result<void> for_good_rows(const BlockView& out, const IdSpace& ids, Body body) 
     Failure& failure = done.failure();
     if (failure.row > 0) tries = 0;  // another row than the one that was tried before
     const bool row_known = failure.row_known || end - row == 1;
-    if ((failure.may_pass || (failure.try_again && row_known)) && ++tries <= kTriesMax) {
+    const bool no_memory = failure.kind == Failure::Kind::no_memory;
+    if ((failure.transient() || (no_memory && row_known)) && ++tries <= kTriesMax) {
       row += failure.row;  // what came before it is done
       Clock::real().pause(std::chrono::milliseconds(1 << (2 * tries)));
       continue;
     }
     const bool collected = failed != nullptr && out.identity.failures != nullptr;
-    if (!row_known && (collected || failure.no_memory) && !failure.must_raise) {
+    if (!row_known && (collected || no_memory) && !failure.ends_pass()) {
       run_max = 1;
       continue;
     }
     tries = 0;
     failure.row += row;
     Failure named = at_sample(std::move(failure), ids, out);
-    if (named.no_memory) add_file_size(named);
-    if (!collected || named.may_pass || named.must_raise) return named;
+    if (no_memory) add_file_size(named);
+    if (!collected || named.must_raise()) return named;
     const std::size_t bad = named.row;
     out.identity.failures->add(std::move(named), failed + bad);
     failed[bad] = kRowFailed;

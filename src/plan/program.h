@@ -37,6 +37,7 @@ struct Program {
   std::vector<std::string> notes = {};     // for the plan: what is unused or may surprise
   std::vector<std::string> warnings = {};  // what is likely a mistake
   bool masks = false;                      // some rows may be marked as not wanted
+  bool long_blocks = false;                // some op prefers long blocks
   std::size_t rows_at_once = 0;  // the most that some op works on at once, outside our threads
   StepFlowPtr stream = nullptr;  // of a stream: what pulls its steps; `steps` is then empty
 };

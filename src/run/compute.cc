@@ -99,6 +99,20 @@ Result<void> produce(const Stage& samples, const Place& place, std::uint64_t fir
 
 }  // namespace
 
+Scratch& thread_scratch() {
+  thread_local Scratch scratch;
+  return scratch;
+}
+
+Result<void> ask_sequence(const Program& program, const Place& place,
+                          std::optional<std::uint64_t> step, SequenceBatch& batch) {
+  const Chain& chain = program.chains[place.leaf];
+  auto done = chain.sequence->get(
+      {place.first, chain.first_id, place.turn.pass, place.turn.occurrence()}, batch);
+  if (!done) done.failure().where.step = step;
+  return done;
+}
+
 bool is_whole(const Program& program, const Place& place) {
   return !program.chains[place.leaf].whole.empty();
 }
@@ -110,6 +124,20 @@ Result<void> compute_rows(const Program& program, const Place& place, std::uint6
   if (program.random && rows.identity.occurrence == nullptr)
     rows.identity.occurrence = scratch.array<std::uint64_t>(out.rows);
   return produce(*program.chains[place.leaf].samples, place, first_row, rows, scratch, pulled);
+}
+
+Result<void> compute_together(const Program& program, const Place& place,
+                              std::span<const BlockView> outs, Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
+  const ScratchBlock all(*outs.front().spec, place.count, scratch);
+  auto done = compute_rows(program, place, 0, all.view(), scratch);
+  if (!done) return done;
+  std::size_t row = 0;
+  for (const BlockView& out : outs) {
+    copy_rows(all.view(), row, out, 0, out.rows);
+    row += out.rows;
+  }
+  return {};
 }
 
 void collect_reads(const Program& program, const Place& place, std::uint64_t first_row,

@@ -2,6 +2,7 @@
 // Computing rows of a step, in the calling thread, without a loader.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,13 @@
 
 namespace penstock {
 
+/// The calling thread's memory for what lives while one block is computed.
+Scratch& thread_scratch();
+
+/// Asks the Sequence that the step at `place` is a batch of; `step` is its number, for errors.
+Result<void> ask_sequence(const Program& program, const Place& place,
+                          std::optional<std::uint64_t> step, SequenceBatch& batch);
+
 /// True when the step must be computed as a whole because a function wants to see all of it.
 bool is_whole(const Program& program, const Place& place);
 
@@ -21,6 +29,11 @@ bool is_whole(const Program& program, const Place& place);
 Result<void> compute_rows(const Program& program, const Place& place, std::uint64_t first_row,
                           const BlockView& out, Scratch& scratch,
                           const BlockView* pulled = nullptr);
+
+/// Rows at consecutive positions of one order, computed at once and then copied to `outs`, which
+/// are of one spec and dense. `place.count` is the number of rows of all of them.
+Result<void> compute_together(const Program& program, const Place& place,
+                              std::span<const BlockView> outs, Scratch& scratch);
 
 /// What must be read for rows [first_row, first_row + rows), as far as that shows beforehand.
 void collect_reads(const Program& program, const Place& place, std::uint64_t first_row,

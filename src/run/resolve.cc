@@ -17,6 +17,7 @@
 #include "order/split.h"
 #include "plan/program.h"
 #include "plan/stages.h"
+#include "run/stall.h"
 #include "sample/rows.h"
 #include "trace/activity.h"
 #include "verb/select.h"
@@ -132,8 +133,7 @@ class Search final : public Work {
     }
     constexpr auto kPatience = std::chrono::milliseconds(500);
     const unsigned stuck = pool.detach(*this, kPatience);
-    if (stuck > 0)
-      report(fmt::format("select: {} threads did not come back and were abandoned", stuck));
+    if (stuck > 0) report(fmt::format("select: {}", abandoned_text(stuck)));
   }
 
   Result<void> look(std::uint64_t first, std::uint64_t rows) {

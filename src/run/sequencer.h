@@ -13,9 +13,9 @@ namespace penstock {
 
 /// Where a stream goes on: nothing for its start.
 struct StreamPlace {
-  std::optional<Anchor> anchor;
+  std::optional<Anchor> anchor = {};
   std::uint64_t position = 0;  // samples of the pass that were delivered before
-  std::string next;            // digest of the row that must come next, where it is known
+  std::string next = {};       // digest of the row that must come next, where it is known
   std::uint64_t batch = 0;     // for batches of this size: a drop may pass by what comes next
 };
 

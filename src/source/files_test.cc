@@ -86,7 +86,7 @@ TEST(ImageFolderTest, AFileOfAnotherSizeIsAFailureThatRepeats) {
     const auto got = sample(*source, 0);
     ASSERT_FALSE(got);
     EXPECT_THAT(got.failure().message, HasSubstr("it had 4 when it was listed"));
-    EXPECT_FALSE(got.failure().may_pass);
+    EXPECT_FALSE(got.failure().transient());
   }
   std::filesystem::remove(folder.path("cat/1.png"));
   EXPECT_THAT(sample(*source, 0).failure().message, HasSubstr("No such file"));
@@ -138,7 +138,7 @@ TEST(FromPathsTest, WhatIsNotThereOrEmptyFailsWhenItIsRead) {
       make_from_paths(Io::real(), {folder.path("gone"), folder.write("empty", "")}, {});
   EXPECT_THAT(sample(*source, 0).failure().message, HasSubstr("No such file"));
   EXPECT_THAT(sample(*source, 1).failure().message, HasSubstr("is empty"));
-  EXPECT_FALSE(sample(*source, 0).failure().may_pass);
+  EXPECT_FALSE(sample(*source, 0).failure().transient());
 }
 
 TEST(FromPathsTest, RefusesNothingAndLabelsThatDoNotFit) {

@@ -212,7 +212,7 @@ FolderListing load_listing(const std::string& file, const std::string& root) {
   const auto bytes = Io::real().read_whole(file, {.bytes_max = kIndexBytesMax});
   if (!bytes) {
     const std::string text = fmt::format("the index of a folder: {}", bytes.failure().message);
-    if (bytes.failure().may_pass) throw IoError(text);
+    if (bytes.failure().transient()) throw IoError(text);
     throw ConfigError(text, {}, kRemedy);
   }
   auto listing =

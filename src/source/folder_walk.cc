@@ -79,7 +79,7 @@ class FolderWalk {
 
   [[noreturn]] static void throw_for(const Failure& failure) {
     const std::string text = fmt::format("image_folder: {}", failure.message);
-    if (failure.may_pass) throw IoError(text);
+    if (failure.transient()) throw IoError(text);
     throw ConfigError(text);
   }
 
@@ -164,7 +164,7 @@ class FolderWalk {
     if (!seen_.insert(place).second && entry.link) return leave_out(kSeen, relative);
     const auto entries = sorted_entries(relative);
     if (!entries) {
-      if (entries.failure().may_pass) throw_for(entries.failure());
+      if (entries.failure().transient()) throw_for(entries.failure());
       return leave_out(kUnreadable, relative);
     }
     above_.push_back(place);

@@ -68,7 +68,7 @@ class Matching {
     if (parts_[part] == "**" && !last) look_in(relative, part + 1);
     const auto entries = io_.list(join_path(root_.empty() ? "." : root_, relative));
     if (!entries) {
-      if (entries.failure().may_pass)
+      if (entries.failure().transient())
         throw IoError(fmt::format("list_files: {}", entries.failure().message));
       return;
     }

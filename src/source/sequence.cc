@@ -50,7 +50,7 @@ Result<void> SequenceSource::get(const Asking& asking, SequenceBatch& batch) {
     Failure& failure = done.failure();
     failure.message = fmt::format("get({}): {}", asking.index, failure.message);
     failure.where.op = title_;
-    failure.may_pass = false;  // `get` is called only once per index
+    failure.make_permanent();  // it was asked once, and is not asked again
     return done;
   }
   Lock lock(mutex_);

@@ -306,9 +306,7 @@ class ExpandCursor final : public Cursor {
         return {};
       }
       auto done = open_element(slot, std::move(before));
-      if (done || pulling.failures == nullptr || done.failure().may_pass ||
-          done.failure().must_raise)
-        return done;
+      if (done || pulling.failures == nullptr || done.failure().must_raise()) return done;
       pulling.failures->add(std::move(done.failure()), nullptr);
     }
   }

@@ -114,7 +114,7 @@ class GeneratorCursor final : public Cursor {
         wrong ? Failure{*wrong, {}, "every element must have the declared fields", nullptr, row}
               : std::move(done.failure());
     failure.where.op = flow_.title_;
-    failure.may_pass = false;  // a generator that threw cannot be asked again
+    failure.make_permanent();  // a generator that threw cannot be asked again
     return at_sample(std::move(failure), flow_.ids(), out);
   }
 

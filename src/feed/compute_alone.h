@@ -1,5 +1,5 @@
 #pragma once
-// Computes rows in the calling thread, without a loader.
+// Computes rows in the calling thread, without a pass, into a batch of their own.
 
 #include <cstdint>
 #include <memory>
@@ -7,8 +7,8 @@
 
 #include "order/geometry.h"
 #include "plan/plan_data.h"
-#include "run/pass_run.h"
 #include "sample/batch_data.h"
+#include "source/sequence.h"
 
 namespace penstock {
 
@@ -19,9 +19,9 @@ struct RowsWanted {
   ShareFacts facts;
   const BlockView* pulled = nullptr;  // for a stream: the rows of the step
 };
-/// `spec` is the spec of the rows if the plan does not know it. Throws SampleError.
-std::shared_ptr<BatchData> compute_once(const PlanData& plan, const RowsWanted& wanted,
-                                        const ElementSpec& spec);
+/// `spec` is the rows' spec where the plan does not know it. Throws SampleError.
+std::shared_ptr<BatchData> compute_alone(const PlanData& plan, const RowsWanted& wanted,
+                                         const ElementSpec& spec);
 
 /// `place`, or for a Sequence the place of the rows of its batch, which is requested.
 Place asked_place(const PlanData& plan, const Place& place, SequenceBatch& batch);

@@ -1,5 +1,5 @@
 // tested in tests/every_position_test.cc
-#include "feed/once.h"
+#include "feed/compute_alone.h"
 
 #include <fmt/format.h>
 
@@ -15,11 +15,9 @@
 namespace penstock {
 
 Place asked_place(const PlanData& plan, const Place& place, SequenceBatch& batch) {
-  const Chain& chain = plan.program.chains[place.leaf];
-  if (!chain.sequence) return place;
-  auto done = chain.sequence->get(
-      {place.first, chain.first_id, place.turn.pass, place.turn.occurrence()}, batch);
-  if (!done) done.failure().raise();
+  if (!plan.program.chains[place.leaf].sequence) return place;
+  if (auto done = ask_sequence(plan.program, place, std::nullopt, batch); !done)
+    done.failure().raise();
   return {place.leaf, place.turn, 0, batch.view.rows};
 }
 
@@ -38,8 +36,8 @@ Sample compute_row(const PlanData& plan, const Place& place, std::uint64_t row,
   return block.view().samples[whole ? row : 0];
 }
 
-std::shared_ptr<BatchData> compute_once(const PlanData& plan, const RowsWanted& wanted,
-                                        const ElementSpec& spec) {
+std::shared_ptr<BatchData> compute_alone(const PlanData& plan, const RowsWanted& wanted,
+                                         const ElementSpec& spec) {
   const auto layout = std::make_shared<BatchLayout>(spec, wanted.facts.all_rows());
   auto data = std::make_shared<BatchData>(layout, Slab(Allocator::heap(), layout->bytes));
   data->begin(wanted.facts);
@@ -81,7 +79,7 @@ Batch compute_block(const PlanData& data, const BlockId& block, const Place& pla
   if (!spec.known) spec = ElementSpec::none();
   const ShareFacts facts{
       block.pass, block.step, 0, 1, samples, place.count, place.padded_to > 0 ? block.count : 0};
-  return Batch(compute_once(data, {place, block.first, facts, pulled}, spec));
+  return Batch(compute_alone(data, {place, block.first, facts, pulled}, spec));
 }
 
 /// Reads the stream from its start up to the step.
@@ -160,7 +158,7 @@ Sample Dataset::sample(std::uint64_t number) const {
         at.leaf, {at.turn.pass, at.turn.round}, groups.first(step), groups.size(step), at.period};
     if (!plan.program.spec.known) return compute_row(plan, whole, row - whole.first);
     const RowsWanted wanted{whole, row - whole.first, {0, step, 0, 1, 1, whole.count}};
-    return Batch(compute_once(plan, wanted, plan.program.spec)).row(0);
+    return Batch(compute_alone(plan, wanted, plan.program.spec)).row(0);
   }
   if (!cardinality().is_endless() && number >= cardinality().count())
     throw ConfigError(fmt::format("sample {} of a dataset of {}", number, cardinality().count()));

@@ -1,0 +1,99 @@
+#pragma once
+// The shape of the batches of a pass, and the ring they come from. Known before the pass, or
+// learned from the first sample that can be computed.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "order/geometry.h"
+#include "plan/failures.h"
+#include "plan/plan_data.h"
+#include "run/step_in_flight.h"
+#include "sample/batch_data.h"
+#include "source/sequence.h"
+
+namespace penstock {
+
+struct BatchShape {
+  std::shared_ptr<const BatchLayout> layout;  // null: not known
+  std::shared_ptr<BatchRing> ring;
+};
+
+struct ShapeLimits {
+  std::size_t rows_max = 1;  // of a share
+  std::size_t shares = 1;    // in this process
+  std::shared_ptr<Allocator> allocator = {};
+};
+
+BatchShape make_batch_shape(ElementSpec spec, const ShapeLimits& limits);
+
+struct LearnSettings {
+  std::string dataset;  // its name, for errors
+  std::uint64_t pass = 0;
+  bool skips = false;  // failed rows are left out
+  ShapeLimits limits;
+};
+
+/// Computes rows until one shows the fields of a batch. What was computed on the way is kept and
+/// written into its step later, so that no function is called twice for it.
+///
+/// One thread learns. Once the shape is known the other functions may be called from any thread,
+/// for different steps.
+class ShapeLearner {
+ public:
+  ShapeLearner(std::shared_ptr<const PlanData> plan, LearnSettings settings)
+      : plan_(std::move(plan)), settings_(std::move(settings)) {}
+
+  /// From the steps [first, end). Where no sample can be computed at all the batches have no
+  /// fields, and the next epoch tries again. Throws SampleError where policy is to raise.
+  BatchShape learn(const Geometry& geometry, std::uint64_t first, std::uint64_t end);
+  /// From one step of a stream; nothing where none of its rows can be computed.
+  std::optional<BatchShape> learn_from_stream(const StepInFlight& step);
+  [[nodiscard]] BatchShape without_fields() const;
+
+  /// Writes the local rows that were computed to learn from them: the first ones of the step.
+  /// Returns how many.
+  std::uint64_t write_rows(StepInFlight& step) const;
+  /// Writes a step of which a function wanted to see all; false when it was not computed before.
+  bool write_step(StepInFlight& step);
+  /// The batch of a Sequence that was asked for to learn from it.
+  [[nodiscard]] std::optional<SequenceBatch> take_batch(std::uint64_t step);
+
+ private:
+  struct LearnedRow {
+    std::uint64_t sample_id = 0;
+    std::uint8_t flag = kRowGood;
+    Sample sample = {};
+    std::optional<Failure> failure = {};
+  };
+  struct LearnedStep;
+  using LearnedSteps = std::map<std::uint64_t, std::shared_ptr<LearnedStep>>;
+  enum class Owner : std::uint8_t { us, another };
+
+  const BlockView* rows_to_learn_from(std::uint64_t step, Place& place);
+  std::optional<BatchShape> learn_from(std::uint64_t step, const Place& place,
+                                       const BlockView* given);
+  std::optional<BatchShape> learn_from_others(std::uint64_t step, const Place& place,
+                                              const BlockView* given, std::uint64_t& tries);
+  std::optional<BatchShape> learn_row(std::uint64_t step, const Place& place, std::uint64_t row,
+                                      const BlockView* given, Owner owner);
+  std::optional<BatchShape> learn_step(std::uint64_t step, const Place& place,
+                                       const BlockView* given);
+  void keep(std::uint64_t step, LearnedRow row);
+  [[noreturn]] void raise_at(Failure failure, std::uint64_t step) const;
+
+  const std::shared_ptr<const PlanData> plan_;
+  const LearnSettings settings_;
+  std::map<std::uint64_t, std::vector<LearnedRow>> rows_;  // by step
+  std::size_t row_count_ = 0;
+  LearnedSteps steps_;
+  Mutex mutex_;
+  std::map<std::uint64_t, SequenceBatch> batches_ PENSTOCK_GUARDED_BY(mutex_);  // by step
+};
+
+}  // namespace penstock

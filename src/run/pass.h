@@ -1,0 +1,82 @@
+#pragma once
+// One pass of a plan on the pool. It joins the parts: the window of steps in flight, who fills
+// steps with rows, who pulls a stream, who learns the shape of batches, and the consumer.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/pool.h"
+#include "run/batch_shape.h"
+#include "run/consumer.h"
+#include "run/fetcher.h"
+#include "run/puller.h"
+#include "run/run_settings.h"
+#include "run/step_worker.h"
+#include "run/window.h"
+
+namespace penstock {
+
+/// `next` is called by one thread, `stop` by any. Destroy after `stop`.
+class Pass final : public Work {
+ public:
+  /// Without a layout in `shape` it is learned from the first sample that is needed here.
+  Pass(std::shared_ptr<const PlanData> plan, BatchShape shape, RunStart start,
+       const RunSettings& settings);
+  ~Pass() override;
+
+  /// The next step, or nothing after the last. Throws SampleError (the step is not delivered),
+  /// or CancelledError when stopped.
+  std::optional<StepBatches> next();
+  /// The next step if it is ready and nothing in it failed; never waits, never throws. Never one
+  /// where failures are skipped: the ledger may be full, which is an error.
+  std::optional<StepBatches> next_if_ready() { return consumer_.next_if_ready(); }
+  /// True when a step follows; of a stream, waits until that is known.
+  bool has_next() { return consumer_.has_next(); }
+  /// The same, or nothing when it is not known within `patience`. Without threads of its own the
+  /// pass pulls until it is known.
+  std::optional<bool> has_next_within(Nanoseconds patience) {
+    return consumer_.has_next_within(patience);
+  }
+  /// Where the stream is after the steps that were delivered; `next` only after `has_next`.
+  [[nodiscard]] StreamPlace stream_place() const { return consumer_.stream_place(); }
+  /// Wakes a waiting `next`, takes no more work and returns when no thread is inside, or after half
+  /// a second: threads that are still inside a function then are abandoned and reported.
+  void stop(Pool* pool);
+  /// Hands the pass to the pool; `self` is this.
+  static void start(const std::shared_ptr<Pass>& self, Pool& pool);
+
+  bool run_one() override;
+
+  /// Steps of the pass that the consumer has received, earlier runs included.
+  [[nodiscard]] std::uint64_t delivered() const { return window_.delivered(); }
+  [[nodiscard]] bool stopped() const { return consumer_.stopped(); }
+  [[nodiscard]] std::uint32_t trace_run() const { return trace_run_; }
+  /// The shape of its batches, once that is known.
+  [[nodiscard]] BatchShape shape() const { return worker_.shape(); }
+  [[nodiscard]] std::vector<Pacing::Decision> decisions() const { return log_->decisions(); }
+
+ private:
+  void set_shape(BatchShape shape);
+  std::uint64_t run_task(Task& task);
+  std::uint64_t pull_steps(Task& task);
+  /// Gives the steps that were pulled to all threads; returns their rows.
+  std::uint64_t publish_kept();
+  void report_abandoned(unsigned threads) const;
+
+  const std::shared_ptr<const PlanData> plan_;
+  const RunStart start_;
+  const RunSettings settings_;
+  const std::uint32_t trace_run_;
+  Clock& clock_;
+  const std::shared_ptr<Pacing::Log> log_ = std::make_shared<Pacing::Log>();
+  ShapeLearner learner_;
+  Fetcher fetcher_;
+  StepWorker worker_;
+  Puller puller_;
+  Window window_;
+  Consumer consumer_;
+};
+
+}  // namespace penstock
