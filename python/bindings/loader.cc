@@ -199,7 +199,7 @@ class LoaderBox final : public Running {
     if (!loader_) throw_closed();
     return loader_;
   }
-  [[nodiscard]] const TeamLeases& leases() const { return leases_; }
+  [[nodiscard]] const WorkerLeases& leases() const { return leases_; }
   /// True when functions are called by the thread that asks for batches.
   [[nodiscard]] bool debug() const { return debug_; }
   [[nodiscard]] std::shared_ptr<Cursor> newest() const {
@@ -293,7 +293,7 @@ class LoaderBox final : public Running {
   }
 
   const bool debug_;
-  const TeamLeases leases_;  // longer than what calls the workers
+  const WorkerLeases leases_;  // longer than what calls the workers
   OneBatchWatch watch_;
   mutable Mutex mutex_;
   std::shared_ptr<Loader> loader_ PENSTOCK_GUARDED_BY(mutex_);

@@ -26,7 +26,7 @@ from .foreign import explained, verb_is_missing
 from .functions import check_callable, map_arguments, name_of, parameters_of
 from .image import Chain
 from .spec import Spec
-from .workers import check_workers, team_of
+from .workers import check_workers, worker_setup_of
 
 INFINITE = -1
 UNKNOWN = -2
@@ -90,7 +90,7 @@ class Dataset(metaclass=_Words):
                                   "Python functions", remedy="leave out workers=")
             return Dataset(self._native.map_op(fn))
         known = map_arguments("map", fn, self._native, name=name, seed=seed, random=random)
-        return Dataset(self._native.map(fn, known, spec, row_wise, team_of(
+        return Dataset(self._native.map(fn, known, spec, row_wise, worker_setup_of(
             f"map({name_of(fn)})", fn, count, keyed=known.keyed, random=known.random)))
 
     @staticmethod
@@ -112,7 +112,8 @@ class Dataset(metaclass=_Words):
         """
         check_callable("map_batch", fn)
         text("map_batch", "name", name)
-        team = team_of(f"map_batch({name_of(fn)})", fn, check_workers("map_batch", workers))
+        setup = worker_setup_of(f"map_batch({name_of(fn)})", fn,
+                                check_workers("map_batch", workers))
         if spec is None and self._native.element_spec() is not None:
             try:
                 spec = _native.probe(fn, self._native)
@@ -122,7 +123,7 @@ class Dataset(metaclass=_Words):
                     f"what it returns is not known: {type(error).__name__}: {error}",
                     remedy="declare spec=, as in spec=ps.Field(\"float32\", (3,))") from error
         return Dataset(self._native.map_op(_native.vector_op(fn, name or name_of(fn), spec,
-                                                               team)))
+                                                               setup)))
 
     def filter(self, predicate: Callable[..., Any], *, name: str = "", seed: int = 0,
                mask: bool = False, random: bool | None = None) -> Dataset:
@@ -252,10 +253,10 @@ class Dataset(metaclass=_Words):
                                   remedy="without one rows are stacked, in the engine")
             return Dataset(batched)
         check_callable("batch", collate_fn)
-        team = team_of(f"collate_fn({name_of(collate_fn)})", collate_fn,
-                       check_workers("batch", workers))
+        setup = worker_setup_of(f"collate_fn({name_of(collate_fn)})", collate_fn,
+                                check_workers("batch", workers))
         return Dataset(batched.map_op(_native.collate_op(collate_fn, name or name_of(collate_fn),
-                                                         spec, team)))
+                                                         spec, setup)))
 
     def unbatch(self) -> Dataset:
         """The rows of batches, or of elements that carry several rows."""
