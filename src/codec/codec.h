@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "penstock/tensor.h"
@@ -18,6 +20,10 @@ namespace penstock {
 enum class ImageFormat : std::uint8_t { jpeg, png, webp, bmp, pnm, npy };
 /// "JPEG", "PNG", "WebP", "BMP", "PPM/PGM", "npy".
 std::string_view image_format_name(ImageFormat format);
+/// What files of this format are called, in lower case; the usual extension first.
+std::span<const std::string_view> image_extensions(ImageFormat format);
+/// Those of all formats.
+std::vector<std::string> image_extensions();
 /// By the first bytes; nothing where no format of ours begins so.
 std::optional<ImageFormat> image_format_of(std::span<const std::byte> bytes);
 
