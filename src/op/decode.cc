@@ -65,16 +65,19 @@ class Decode final : public ImageStep {
 }  // namespace
 
 StepKind decode_kind() {
-  return {"decode",
-          "An encoded file to pixels; the format is told by content.",
-          {{"channels", 3, "1 gray, 3 RGB, 4 RGB and alpha, 0 as stored"},
-           {"keep_16_bit", false, "16-bit values stay u16; otherwise all become u8"},
-           {"fast_scale", false, "a JPEG may be decoded at 1/2, 1/4 or 1/8 before a resize"},
-           {"pixels_max", 1 << 27, "images with more pixels are refused"},
-           {"side_max", 65'535, "and those that are higher or wider"},
-           {"bytes_max", 1 << 30, "and files with more bytes"},
-           {"time_max", 10.0, "seconds of one decode, and again of the ops behind it"}},
-          [](const StepArguments& arguments) { return std::make_unique<Decode>(arguments); }};
+  const image::DecodeOptions defaults;
+  return {
+      "decode",
+      "An encoded file to pixels; the format is told by content.",
+      {{"channels", defaults.channels, "1 gray, 3 RGB, 4 RGB and alpha, 0 as stored"},
+       {"keep_16_bit", defaults.keep_16_bit, "16-bit values stay u16; otherwise all become u8"},
+       {"fast_scale", defaults.fast_scale,
+        "a JPEG may be decoded at 1/2, 1/4 or 1/8 before a resize"},
+       {"pixels_max", defaults.pixels_max, "images with more pixels are refused"},
+       {"side_max", defaults.side_max, "and those that are higher or wider"},
+       {"bytes_max", defaults.bytes_max, "and files with more bytes"},
+       {"time_max", defaults.time_max, "seconds of one decode, and again of the ops behind it"}},
+      [](const StepArguments& arguments) { return std::make_unique<Decode>(arguments); }};
 }
 
 }  // namespace penstock

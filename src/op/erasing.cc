@@ -45,13 +45,14 @@ class RandomErasing final : public ImageStep {
 }  // namespace
 
 StepKind random_erasing_kind() {
+  const image::ErasingOptions defaults;
   return {
       "random_erasing",
       "Paints over a random rectangle.",
-      {{"chance", 0.5, "of an image to lose a part"},
-       {"scale", Json::array({0.02, 0.33}), "area of the part, as a fraction: low and high"},
-       {"ratio", Json::array({0.3, 3.3}), "height over width of the part: low and high"},
-       {"value", 0.0, "what it holds then: 0 is black, 1 is white"}},
+      {{"chance", defaults.chance, "of an image to lose a part"},
+       {"scale", pair_of(defaults.scale), "area of the part, as a fraction: low and high"},
+       {"ratio", pair_of(defaults.ratio), "height over width of the part: low and high"},
+       {"value", defaults.value, "what it holds then: 0 is black, 1 is white"}},
       [](const StepArguments& arguments) { return std::make_unique<RandomErasing>(arguments); }};
 }
 

@@ -35,11 +35,12 @@ class RandomFlip final : public ImageStep {
 }  // namespace
 
 StepKind random_flip_kind() {
+  const image::FlipOptions defaults;
   return {"random_flip",
           "Mirrors the image now and then.",
-          {{"horizontal", true, "left and right change places"},
-           {"vertical", false, "top and bottom change places"},
-           {"chance", 0.5, "of each axis"}},
+          {{"horizontal", defaults.horizontal, "left and right change places"},
+           {"vertical", defaults.vertical, "top and bottom change places"},
+           {"chance", defaults.chance, "of each axis"}},
           [](const StepArguments& arguments) { return std::make_unique<RandomFlip>(arguments); }};
 }
 

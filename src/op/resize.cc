@@ -71,8 +71,10 @@ class ResizeShort final : public ImageStep {
 };
 
 std::vector<StepParameter> filter_parameters() {
-  return {{"filter", "bilinear", "nearest, bilinear, bicubic or area"},
-          {"antialias", true, "the filter grows with the source, as in Pillow; false: tf.image"}};
+  const image::ResizeOptions defaults;
+  return {{"filter", defaults.filter, "nearest, bilinear, bicubic or area"},
+          {"antialias", defaults.antialias,
+           "the filter grows with the source, as in Pillow; false: tf.image"}};
 }
 
 template <typename Step>
