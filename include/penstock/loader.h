@@ -13,6 +13,7 @@
 #include <penstock/batch.h>
 #include <penstock/dataset.h>
 #include <penstock/plan.h>
+#include <penstock/report.h>
 #include <penstock/state.h>
 
 namespace penstock {
@@ -93,7 +94,7 @@ struct LoaderOptions {
 };
 
 /// One walk through the epochs, with a cursor of its own. Call from one thread; `stop`, `epoch`,
-/// `ledger`, `decisions` and `trace_run` from any.
+/// `ledger`, `decisions`, `report` and `trace_run` from any.
 class Iterator {
  public:
   Iterator(Iterator&&) noexcept;
@@ -127,6 +128,8 @@ class Iterator {
   /// How far ahead this epoch works, how much a thread takes at a time, and why: a line for each
   /// change.
   [[nodiscard]] std::vector<std::string> decisions() const;
+  /// Counters and times of the epoch under way, or of the last one.
+  [[nodiscard]] Report report() const;
   /// Number of this epoch's events in the trace.
   [[nodiscard]] std::uint32_t trace_run() const;
 
@@ -167,6 +170,7 @@ class Loader {
   void stop();
   [[nodiscard]] const Ledger& ledger() const { return own_->ledger(); }
   [[nodiscard]] std::vector<std::string> decisions() const { return own_->decisions(); }
+  [[nodiscard]] Report report() const { return own_->report(); }
   [[nodiscard]] std::uint32_t trace_run() const;
 
   /// `for (const Batch& batch : loader)`: what is left of the epoch. A loop that was left early
