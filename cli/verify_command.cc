@@ -7,7 +7,9 @@
 #include <cctype>
 #include <map>
 #include <new>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/io.h"
@@ -32,25 +34,6 @@ struct Finding {
   [[nodiscard]] bool good() const { return unread.empty() && broken.empty(); }
 };
 
-/// Usual extensions of this format, the most common first.
-std::vector<std::string> extensions_of(ImageFormat format) {
-  switch (format) {
-    case ImageFormat::jpeg:
-      return {"jpg", "jpeg"};
-    case ImageFormat::png:
-      return {"png"};
-    case ImageFormat::webp:
-      return {"webp"};
-    case ImageFormat::bmp:
-      return {"bmp"};
-    case ImageFormat::pnm:
-      return {"ppm", "pgm", "pbm"};
-    case ImageFormat::npy:
-      return {"npy"};
-  }
-  return {};
-}
-
 std::string extension_of(const std::string& name) {
   std::string extension = name.substr(name.rfind('.') + 1);
   std::ranges::transform(extension, extension.begin(),
@@ -60,7 +43,7 @@ std::string extension_of(const std::string& name) {
 
 std::vector<std::string> odd_of(const ImageInfo& info, const std::string& name) {
   std::vector<std::string> found;
-  const std::vector<std::string> usual = extensions_of(info.format);
+  const std::span<const std::string_view> usual = image_extensions(info.format);
   if (std::ranges::find(usual, extension_of(name)) == usual.end())
     found.push_back(fmt::format("contains {} data", image_format_name(info.format)));
   if (info.cmyk) found.emplace_back("CMYK");

@@ -121,6 +121,7 @@ class Chain {
 
  private:
   friend Chain of(std::string field);
+  friend Chain decode(const DecodeOptions& options);
   struct Impl;
   explicit Chain(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;

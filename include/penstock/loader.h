@@ -14,6 +14,7 @@
 #include <penstock/batch.h>
 #include <penstock/dataset.h>
 #include <penstock/plan.h>
+#include <penstock/report.h>
 #include <penstock/state.h>
 
 namespace penstock {
@@ -100,8 +101,9 @@ struct LoaderOptions {
 /// One traversal of the epochs, with its own position.
 ///
 /// Not thread-safe: use an iterator from one thread at a time. Only `stop`, `epoch`, `ledger`,
-/// `decisions` and `trace_run` may be called from any thread, also while another is in `next`.
-/// Several iterators, of one loader or of several, may run at the same time in different threads.
+/// `decisions`, `report` and `trace_run` may be called from any thread, also while another is in
+/// `next`. Several iterators, of one loader or of several, may run at the same time in different
+/// threads.
 ///
 /// The first `next` of an epoch starts the work on the pool's threads. The destructor stops it like
 /// `stop` and reports errors instead of throwing them.
@@ -161,6 +163,8 @@ class Iterator {
   /// How many steps this epoch prepares in advance, how many rows a task computes, and why: one
   /// line per change; empty when nothing runs. Thread-safe.
   [[nodiscard]] std::vector<std::string> decisions() const;
+  /// Counters and times of the current epoch, or of the last one. Thread-safe.
+  [[nodiscard]] Report report() const;
   /// The number under which this epoch's events are recorded in the trace. Thread-safe.
   [[nodiscard]] std::uint32_t trace_run() const;
 
@@ -208,6 +212,7 @@ class Loader {
   void stop();
   [[nodiscard]] const Ledger& ledger() const { return own_->ledger(); }
   [[nodiscard]] std::vector<std::string> decisions() const { return own_->decisions(); }
+  [[nodiscard]] Report report() const { return own_->report(); }
   [[nodiscard]] std::uint32_t trace_run() const;
 
   /// `for (const Batch& batch : loader)` yields the rest of the epoch. Leaving the loop early ends

@@ -14,6 +14,7 @@ void bind_functions(nanobind::module_& module);
 void bind_batch(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);
 void bind_loader(nanobind::module_& module);
+void bind_loader_options(nanobind::module_& module);
 void bind_worker_serve(nanobind::module_& module);
 void bind_strategy(nanobind::module_& module);
 

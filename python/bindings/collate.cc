@@ -81,11 +81,11 @@ class ListJob final : public WorkerJob {
   const BlockView& out_;
 };
 
-class CollateOp final : public Op, public HasTeam {
+class CollateOp final : public Op, public HasWorkerPool {
  public:
   CollateOp(nb::handle fn, std::string name, std::optional<ElementSpec> spec,
-            std::shared_ptr<Team> team)
-      : HasTeam(std::move(team)), fn_(fn), name_(std::move(name)), spec_(std::move(spec)) {}
+            std::shared_ptr<WorkerPool> pool)
+      : HasWorkerPool(std::move(pool)), fn_(fn), name_(std::move(name)), spec_(std::move(spec)) {}
   [[nodiscard]] std::string word() const override { return "map"; }
   [[nodiscard]] std::string describe() const override {
     return fmt::format("map \"{}\" (list of samples) -> batch", name_);
@@ -93,16 +93,16 @@ class CollateOp final : public Op, public HasTeam {
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] bool row_wise() const override { return false; }
   [[nodiscard]] bool takes_lists() const override { return true; }
-  [[nodiscard]] std::size_t rows_at_once() const override { return team() ? team()->workers() : 0; }
+  [[nodiscard]] std::size_t rows_at_once() const override { return pool() ? pool()->workers() : 0; }
   [[nodiscard]] ElementSpec output(const ElementSpec&) const override {
     return spec_.value_or(ElementSpec::unknown());
   }
 
   Result<void> run(const BlockView& in, const BlockView& out, const OpContext&) const override {
     if (in.rows == 0) return {};
-    if (team() && !InThisProcess::now()) {
+    if (pool() && !InThisProcess::now()) {
       ListJob job(in, out);
-      auto done = team()->run(job);
+      auto done = pool()->run(job);
       if (!done) done.failure().row_known = false;
       return done;
     }
@@ -128,8 +128,8 @@ class CollateOp final : public Op, public HasTeam {
 
 std::shared_ptr<const Op> collate_op(nb::handle fn, const std::string& name,
                                      const std::optional<ElementSpec>& spec,
-                                     std::shared_ptr<Team> team) {
-  return std::make_shared<CollateOp>(fn, name, spec, std::move(team));
+                                     std::shared_ptr<WorkerPool> pool) {
+  return std::make_shared<CollateOp>(fn, name, spec, std::move(pool));
 }
 
 }  // namespace penstock::python

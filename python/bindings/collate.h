@@ -11,9 +11,9 @@
 
 namespace penstock::python {
 
-/// Runs in the processes of `team`, if there is one. Without `spec` the first batch determines it.
+/// Runs in the processes of `pool`, if there is one. Without `spec` the first batch determines it.
 std::shared_ptr<const Op> collate_op(nb::handle fn, const std::string& name,
                                      const std::optional<ElementSpec>& spec,
-                                     std::shared_ptr<Team> team);
+                                     std::shared_ptr<WorkerPool> pool);
 
 }  // namespace penstock::python

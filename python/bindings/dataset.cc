@@ -66,7 +66,7 @@ struct MapArguments {
 };
 
 Dataset map_samples(const Dataset& self, nb::handle fn, const MapArguments& arguments,
-                    nb::handle spec, bool row_wise, const TeamSetup* workers) {
+                    nb::handle spec, bool row_wise, const WorkerSetup* workers) {
   const SampleCall call(fn, {arguments.keyed, arguments.random, arguments.title});
   const MapOptions options{arguments.name, arguments.seed, optional_spec(spec), row_wise};
   SampleFn function{call.random(), [call](const Sample& in, Rng& rng) {
@@ -74,7 +74,7 @@ Dataset map_samples(const Dataset& self, nb::handle fn, const MapArguments& argu
                                   [](const nb::object& value) { return sample_made(value); });
                     }};
   auto op = make_sample_op(std::move(function), options);
-  if (workers != nullptr) op = worker_sample_op(std::move(op), std::make_shared<Team>(*workers));
+  if (workers != nullptr) op = worker_sample_op(std::move(op), python_worker_pool(*workers));
   return add_map(self, std::move(op), options.seed);
 }
 
@@ -230,20 +230,20 @@ void bind_sources(nb::module_& module) {
              [](nb::handle dtype, const std::string& path) { return cast(dtype_of(dtype), path); });
   module.def(
       "vector_op",
-      [](nb::handle fn, const std::string& name, nb::handle spec, const TeamSetup* workers) {
+      [](nb::handle fn, const std::string& name, nb::handle spec, const WorkerSetup* workers) {
         CalleeCollector collector;
         OpCall call = vector_op(fn, name, optional_spec(spec));
         if (workers != nullptr)
-          call = OpCall(worker_vector_op(call.op(), std::make_shared<Team>(*workers)));
+          call = OpCall(worker_vector_op(call.op(), python_worker_pool(*workers)));
         return OwningOp(std::move(call), collector.take());
       },
       nb::arg("fn"), nb::arg("name"), nb::arg("spec").none(), nb::arg("workers").none());
   module.def(
       "collate_op",
-      [](nb::handle fn, const std::string& name, nb::handle spec, const TeamSetup* workers) {
+      [](nb::handle fn, const std::string& name, nb::handle spec, const WorkerSetup* workers) {
         CalleeCollector collector;
         OpCall call(collate_op(fn, name, optional_spec(spec),
-                               workers != nullptr ? std::make_shared<Team>(*workers) : nullptr));
+                               workers != nullptr ? python_worker_pool(*workers) : nullptr));
         return OwningOp(std::move(call), collector.take());
       },
       nb::arg("fn"), nb::arg("name"), nb::arg("spec").none(), nb::arg("workers").none());
@@ -343,10 +343,10 @@ void bind_dataset(nb::module_& module) {
               bool random) { new (self) MapArguments{title, name, seed, keyed, random}; })
       .def_ro("keyed", &MapArguments::keyed)
       .def_ro("random", &MapArguments::random);
-  nb::class_<TeamSetup>(module, "TeamSetup", "What worker processes are started with.")
-      .def("__init__", [](TeamSetup* self, const std::vector<std::string>& command,
+  nb::class_<WorkerSetup>(module, "WorkerSetup", "What worker processes are started with.")
+      .def("__init__", [](WorkerSetup* self, const std::vector<std::string>& command,
                           const nb::bytes& setup, const std::string& title, unsigned workers) {
-        new (self) TeamSetup{command, {setup.c_str(), setup.size()}, title, workers};
+        new (self) WorkerSetup{{command, {setup.c_str(), setup.size()}, title}, workers};
       });
   nb::class_<Dataset>(module, "Graph", "A dataset without its functions.");
   DatasetClass dataset(module, "Dataset", nb::type_slots(owning_slots<OwningDataset>()));

@@ -369,7 +369,7 @@ void bind_interpreter(nb::module_& module) {
           const Unlocked unlocked;
           Lock lock(running().mutex);
           for (Running* each : running().all) each->stop_threads();
-          Team::end_all();
+          WorkerPool::end_all();
         }
         give_back_held();
         ending = true;

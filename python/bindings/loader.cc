@@ -20,43 +20,10 @@
 #include "loaders.h"
 #include "one_at_a_time.h"
 #include "short_turn.h"
-#include "tails.h"
-#include "trace/trace.h"
 #include "values.h"
 #include "workers.h"
 
 namespace penstock::python {
-
-namespace {
-
-template <typename T>
-std::optional<T> optional_of(const nb::dict& given, const char* key) {
-  const nb::object value = given[key];
-  if (value.is_none()) return std::nullopt;
-  return nb::cast<T>(value);
-}
-
-}  // namespace
-
-LoaderOptions loader_options(const nb::dict& given) {
-  LoaderOptions options;
-  if (const auto world = optional_of<std::uint32_t>(given, "world"))
-    options.shares = Shares{*world, nb::cast<std::uint32_t>(given["rank"]), 1};
-  options.shares_from = nb::cast<std::string>(given["found"]);
-  if (const auto empty = optional_of<std::string>(given, "empty"))
-    options.empty = *empty == "deliver" ? Empty::deliver : Empty::refuse;
-  options.tail = tail_of_name(optional_of<std::string>(given, "tail"));
-  options.threads = optional_of<unsigned>(given, "threads");
-  options.lookahead_bytes = optional_of<std::uint64_t>(given, "lookahead_bytes");
-  options.on_error = nb::cast<bool>(given["skip"]) ? OnError::skip : OnError::raise;
-  const auto file = nb::cast<nb::bytes>(given["ledger_file"]);  // as the system has it
-  options.ledger_file = {file.c_str(), file.size()};
-  options.skip_limit = optional_of<std::uint64_t>(given, "skip_limit");
-  options.stall_after = std::chrono::milliseconds(nb::cast<std::int64_t>(given["stall_after_ms"]));
-  options.stall_is_error = nb::cast<bool>(given["stall_is_error"]);
-  options.while_waiting = look_for_signals;
-  return options;
-}
 
 nb::list entries_of(const std::vector<LedgerEntry>& ledger) {
   nb::list entries;
@@ -74,39 +41,22 @@ nb::list entries_of(const std::vector<LedgerEntry>& ledger) {
   return entries;
 }
 
-RunReport::RunReport(std::uint32_t trace_run, std::vector<std::string> made)
-    : decisions(std::move(made)) {
-  constexpr double kSecond = 1e-9;
-  for (const trace::Event& event : trace::events_of(trace_run)) {
-    const double took = static_cast<double>(event.end - event.start) * kSecond;
-    if (event.kind == trace::Kind::delivered) {
-      ++steps;
-      rows += event.rows;
-    } else if (event.kind == trace::Kind::waited) {
-      ++waits;
-      waited += took;
-    } else if (event.kind != trace::Kind::ready) {
-      ++tasks;
-      worked += took;
-    }
-  }
-}
+namespace {
 
-nb::dict report_of(const RunReport& report) {
-  nb::dict dict;
-  dict["steps"] = report.steps;
-  dict["rows"] = report.rows;
-  dict["waits"] = report.waits;
-  dict["wait_seconds"] = report.waited;
-  dict["tasks"] = report.tasks;
-  dict["work_seconds"] = report.worked;
+nb::dict fields_of(const Report& report) {
+  nb::dict fields;
+  fields["epoch"] = report.epoch;
+  fields["steps"] = report.steps;
+  fields["rows"] = report.rows;
+  fields["waits"] = report.waits;
+  fields["wait_seconds"] = report.wait_seconds;
+  fields["tasks"] = report.tasks;
+  fields["work_seconds"] = report.work_seconds;
   nb::list lines;
   for (const std::string& line : report.decisions) lines.append(str_of(line));
-  dict["decisions"] = lines;
-  return dict;
+  fields["decisions"] = lines;
+  return fields;
 }
-
-namespace {
 
 [[noreturn]] void throw_closed() {
   throw CancelledError("the loader was closed, or the interpreter is exiting", {},
@@ -200,7 +150,7 @@ class LoaderBox final : public Running {
     if (!loader_) throw_closed();
     return loader_;
   }
-  [[nodiscard]] const TeamLeases& leases() const { return leases_; }
+  [[nodiscard]] const WorkerLeases& leases() const { return leases_; }
   /// True when functions are called by the thread that asks for batches.
   [[nodiscard]] bool debug() const { return debug_; }
   [[nodiscard]] std::shared_ptr<Cursor> newest() const {
@@ -294,7 +244,7 @@ class LoaderBox final : public Running {
   }
 
   const bool debug_;
-  const TeamLeases leases_;  // longer than what calls the workers
+  const WorkerLeases leases_;  // longer than what calls the workers
   OneBatchWatch watch_;
   mutable Mutex mutex_;
   std::shared_ptr<Loader> loader_ PENSTOCK_GUARDED_BY(mutex_);
@@ -495,6 +445,10 @@ void bind_loader(nb::module_& module) {
           nb::sig("def __iter__(self) -> EpochLoop"))
       .def("__next__", &EpochLoop::next, nb::sig("def __next__(self) -> Batch"))
       .def("__length_hint__", &EpochLoop::hint);
+  nb::class_<Report>(module, "Report", "Counters and times of one epoch.")
+      .def_rw("epoch", &Report::epoch)
+      .def("fields", fields_of, nb::sig("def fields(self) -> dict[str, typing.Any]"))
+      .def("__str__", [](const Report& self) { return str_of(self.str()); });
   nb::class_<PyLoader> loader(module, "Loader", nb::type_slots(owning_slots<PyLoader>()));
   loader.def(nb::init<const Owning<Dataset>&, const nb::dict&>());
   loader.def("iterate", &PyLoader::iterate, nb::sig("def iterate(self) -> EpochLoop"));
@@ -510,9 +464,7 @@ void bind_loader(nb::module_& module) {
   loader.def("worker_ids", &PyLoader::worker_ids, "Ids of the worker processes that are alive.");
   loader.def("close", &PyLoader::close);
   loader.def("report", [](const PyLoader& self) {
-    return report_of(self.look([](const Iterator& iterator) {
-      return RunReport(iterator.trace_run(), iterator.decisions());
-    }));
+    return self.look([](const Iterator& iterator) { return iterator.report(); });
   });
   loader.def("ledger_entries", [](const PyLoader& self) {
     return entries_of(self.look([](const Iterator& it) { return it.ledger().entries(); }));

@@ -26,6 +26,7 @@ NB_MODULE(_native, module) {
   penstock::python::bind_batch(module);
   penstock::python::bind_plan(module);
   penstock::python::bind_loader(module);
+  penstock::python::bind_loader_options(module);
   penstock::python::bind_worker_serve(module);
   penstock::python::bind_strategy(module);
 }

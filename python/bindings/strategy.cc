@@ -60,7 +60,7 @@ class PyFeed final : public Running {
  public:
   Owned owned;
 
-  PyFeed(Feed feed, std::unique_ptr<TeamLeases> leases, Owned owns)
+  PyFeed(Feed feed, std::unique_ptr<WorkerLeases> leases, Owned owns)
       : owned(std::move(owns)),
         leases_(std::move(leases)),
         feed_(std::make_shared<Feed>(std::move(feed))) {}
@@ -129,7 +129,7 @@ class PyFeed final : public Running {
     return std::exchange(feed_, nullptr);
   }
 
-  std::unique_ptr<TeamLeases> leases_;
+  std::unique_ptr<WorkerLeases> leases_;
   OneAtATime use_;
   std::atomic<bool> in_next_{false};
   mutable Mutex mutex_;
@@ -311,7 +311,7 @@ nb::object distribute(const PyStrategy& self, const Owning<Dataset>& dataset,
                       const nb::dict& given) {
   const DistributeOptions options = distribute_options(given);
   std::optional<Feed> feed;
-  auto leases = std::make_unique<TeamLeases>(dataset);
+  auto leases = std::make_unique<WorkerLeases>(dataset);
   {
     const Unlocked unlocked;
     feed.emplace(self.get().distribute(dataset, options));
@@ -323,7 +323,7 @@ nb::object distribute_from_function(const PyStrategy& self, nb::handle make,
                                     const nb::dict& given) {
   const DistributeOptions options = distribute_options(given);
   std::optional<Feed> feed;
-  std::unique_ptr<TeamLeases> leases;
+  std::unique_ptr<WorkerLeases> leases;
   Owned owned;
   {
     const Unlocked unlocked;
@@ -332,7 +332,7 @@ nb::object distribute_from_function(const PyStrategy& self, nb::handle make,
           return with_interpreter([&] {
             const nb::object made = call_user(make, nb::make_tuple(nb::cast(context)));
             const auto& dataset = nb::cast<const Owning<Dataset>&>(made);
-            leases = std::make_unique<TeamLeases>(dataset);
+            leases = std::make_unique<WorkerLeases>(dataset);
             owned = dataset.owned;
             return static_cast<const Dataset&>(dataset);
           });

@@ -110,10 +110,10 @@ class VectorJob final : public WorkerJob {
 };
 
 /// What an op of workers has in common with the one that it stands for.
-class WorkerOp : public Op, public HasTeam {
+class WorkerOp : public Op, public HasWorkerPool {
  public:
-  WorkerOp(std::shared_ptr<const Op> local, std::shared_ptr<Team> team)
-      : HasTeam(std::move(team)), local_(std::move(local)) {}
+  WorkerOp(std::shared_ptr<const Op> local, std::shared_ptr<WorkerPool> pool)
+      : HasWorkerPool(std::move(pool)), local_(std::move(local)) {}
   [[nodiscard]] std::string word() const override { return local_->word(); }
   [[nodiscard]] std::string describe() const override { return local_->describe(); }
   [[nodiscard]] ElementSpec output(const ElementSpec& input) const override {
@@ -123,7 +123,7 @@ class WorkerOp : public Op, public HasTeam {
   [[nodiscard]] bool row_wise() const override { return local_->row_wise(); }
   [[nodiscard]] bool takes_samples() const override { return local_->takes_samples(); }
   [[nodiscard]] std::string name() const override { return local_->name(); }
-  [[nodiscard]] std::size_t rows_at_once() const override { return team()->workers(); }
+  [[nodiscard]] std::size_t rows_at_once() const override { return pool()->workers(); }
 
  protected:
   [[nodiscard]] const Op& local() const { return *local_; }
@@ -139,19 +139,19 @@ class WorkerSampleOp final : public WorkerOp {
                    const OpContext& context) const override {
     if (InThisProcess::now()) return local().run(in, out, context);
     SamplesJob job(in, out, context, random());
-    return team()->run(job);
+    return pool()->run(job);
   }
   Result<void> run_samples(const BlockView& in, const BlockView& out,
                            const OpContext& context) const override {
     if (InThisProcess::now()) return local().run_samples(in, out, context);
     SamplesJob job(in, out, context, random());
-    return team()->run(job);
+    return pool()->run(job);
   }
   [[nodiscard]] Result<Sample> run_sample(const Sample& in, const OpContext& context,
                                           std::size_t row) const override {
     if (InThisProcess::now()) return local().run_sample(in, context, row);
     OneJob job(in, context, row, random());
-    if (auto done = team()->run(job); !done) {
+    if (auto done = pool()->run(job); !done) {
       done.failure().row = row;
       return std::move(done.failure());
     }
@@ -166,7 +166,7 @@ class WorkerVectorOp final : public WorkerOp {
                    const OpContext& context) const override {
     if (InThisProcess::now()) return local().run(in, out, context);
     VectorJob job(in, out);
-    return team()->run(job);
+    return pool()->run(job);
   }
   [[nodiscard]] Result<Sample> run_sample(const Sample& in, const OpContext& context,
                                           std::size_t row) const override {
@@ -175,7 +175,7 @@ class WorkerVectorOp final : public WorkerOp {
     OneJob job(rows, context, row, false);
     job.word = Word::vector;
     Sample made;
-    auto done = team()->run(job);
+    auto done = pool()->run(job);
     if (done) done = guarded([&] { made = only_row(job.made); }, [&] { return row; });
     if (!done) {
       done.failure().row = row;
@@ -185,28 +185,28 @@ class WorkerVectorOp final : public WorkerOp {
   }
 };
 
-void add_teams(const Node& node, std::vector<std::shared_ptr<Team>>& teams) {
+void add_pools(const Node& node, std::vector<std::shared_ptr<WorkerPool>>& pools) {
   const std::shared_ptr<const Op> found = node.verb->op();
-  if (const auto* op = dynamic_cast<const HasTeam*>(found.get()); op != nullptr && op->team())
-    teams.push_back(op->team());
-  for (const NodePtr& input : node.inputs) add_teams(*input, teams);
+  if (const auto* op = dynamic_cast<const HasWorkerPool*>(found.get()); op != nullptr && op->pool())
+    pools.push_back(op->pool());
+  for (const NodePtr& input : node.inputs) add_pools(*input, pools);
 }
 
 }  // namespace
 
 std::shared_ptr<const Op> worker_sample_op(std::shared_ptr<const Op> local,
-                                           std::shared_ptr<Team> team) {
-  return std::make_shared<WorkerSampleOp>(std::move(local), std::move(team));
+                                           std::shared_ptr<WorkerPool> pool) {
+  return std::make_shared<WorkerSampleOp>(std::move(local), std::move(pool));
 }
 
 std::shared_ptr<const Op> worker_vector_op(std::shared_ptr<const Op> local,
-                                           std::shared_ptr<Team> team) {
-  return std::make_shared<WorkerVectorOp>(std::move(local), std::move(team));
+                                           std::shared_ptr<WorkerPool> pool) {
+  return std::make_shared<WorkerVectorOp>(std::move(local), std::move(pool));
 }
 
-TeamLeases::TeamLeases(const Dataset& dataset) {
-  add_teams(*dataset.node(), teams_);
-  for (const auto& team : teams_) team->lease();
+WorkerLeases::WorkerLeases(const Dataset& dataset) {
+  add_pools(*dataset.node(), pools_);
+  for (const auto& pool : pools_) pool->lease();
 }
 
 }  // namespace penstock::python

@@ -10,23 +10,23 @@
 namespace penstock::python {
 
 /// What an op that may have worker processes is found by.
-class HasTeam {
+class HasWorkerPool {
  public:
-  explicit HasTeam(std::shared_ptr<Team> team) : team_(std::move(team)) {}
-  virtual ~HasTeam() = default;
+  explicit HasWorkerPool(std::shared_ptr<WorkerPool> pool) : pool_(std::move(pool)) {}
+  virtual ~HasWorkerPool() = default;
   /// Null: none.
-  [[nodiscard]] const std::shared_ptr<Team>& team() const { return team_; }
+  [[nodiscard]] const std::shared_ptr<WorkerPool>& pool() const { return pool_; }
 
  private:
-  std::shared_ptr<Team> team_;
+  std::shared_ptr<WorkerPool> pool_;
 };
 
-/// `local`, a function of samples, in the processes of `team`. Where everything is to run in this
+/// `local`, a function of samples, in the processes of `pool`. Where everything is to run in this
 /// process (`InThisProcess`) `local` is called.
 std::shared_ptr<const Op> worker_sample_op(std::shared_ptr<const Op> local,
-                                           std::shared_ptr<Team> team);
+                                           std::shared_ptr<WorkerPool> pool);
 /// The same for a function of arrays of rows.
 std::shared_ptr<const Op> worker_vector_op(std::shared_ptr<const Op> local,
-                                           std::shared_ptr<Team> team);
+                                           std::shared_ptr<WorkerPool> pool);
 
 }  // namespace penstock::python

@@ -1,4 +1,4 @@
-// The other end of a team: what a worker process does. Started by penstock/worker_main.py.
+// The other end of a worker pool: what a worker process does. Started by penstock/worker_main.py.
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
 #include <poll.h>

@@ -26,7 +26,7 @@ from .foreign import explained, verb_is_missing
 from .functions import check_callable, map_arguments, name_of, parameters_of
 from .image import Chain
 from .spec import Spec
-from .workers import check_workers, team_of
+from .workers import check_workers, worker_setup_of
 
 INFINITE = -1
 UNKNOWN = -2
@@ -90,7 +90,7 @@ class Dataset(metaclass=_Words):
                                   "Python functions", remedy="leave out workers=")
             return Dataset(self._native.map_op(fn))
         known = map_arguments("map", fn, self._native, name=name, seed=seed, random=random)
-        return Dataset(self._native.map(fn, known, spec, row_wise, team_of(
+        return Dataset(self._native.map(fn, known, spec, row_wise, worker_setup_of(
             f"map({name_of(fn)})", fn, count, keyed=known.keyed, random=known.random)))
 
     @staticmethod
@@ -107,12 +107,13 @@ class Dataset(metaclass=_Words):
         """Applies `fn(samples)` to many samples per call: arrays with one row per sample.
 
         Each output row must depend only on its input row. The engine chooses the number of rows,
-        before and after `batch`: part of a batch, or the rows of several. Without `spec` the function is called once with no rows, to learn
-        what it returns. `workers`: see `map`.
+        before and after `batch`: part of a batch, or the rows of several. Without `spec` the
+        function is called once with no rows, to learn what it returns. `workers`: see `map`.
         """
         check_callable("map_batch", fn)
         text("map_batch", "name", name)
-        team = team_of(f"map_batch({name_of(fn)})", fn, check_workers("map_batch", workers))
+        setup = worker_setup_of(f"map_batch({name_of(fn)})", fn,
+                                check_workers("map_batch", workers))
         if spec is None and self._native.element_spec() is not None:
             try:
                 spec = _native.probe(fn, self._native)
@@ -122,7 +123,7 @@ class Dataset(metaclass=_Words):
                     f"what it returns is not known: {type(error).__name__}: {error}",
                     remedy="declare spec=, as in spec=ps.Field(\"float32\", (3,))") from error
         return Dataset(self._native.map_op(_native.vector_op(fn, name or name_of(fn), spec,
-                                                               team)))
+                                                               setup)))
 
     def filter(self, predicate: Callable[..., Any], *, name: str = "", seed: int = 0,
                mask: bool = False, random: bool | None = None) -> Dataset:
@@ -259,10 +260,10 @@ class Dataset(metaclass=_Words):
                                   remedy="leave it out: the engine stacks the rows")
             return Dataset(batched)
         check_callable("batch", collate_fn)
-        team = team_of(f"collate_fn({name_of(collate_fn)})", collate_fn,
-                       check_workers("batch", workers))
+        setup = worker_setup_of(f"collate_fn({name_of(collate_fn)})", collate_fn,
+                                check_workers("batch", workers))
         return Dataset(batched.map_op(_native.collate_op(collate_fn, name or name_of(collate_fn),
-                                                         spec, team)))
+                                                         spec, setup)))
 
     def unbatch(self) -> Dataset:
         """The rows of batches, or of elements with several rows."""

@@ -45,6 +45,21 @@ class Ledger:
         return self._text
 
 
+class Report(dict[str, Any]):
+    """A dict of epoch, steps, rows, waits, wait_seconds, tasks, work_seconds and decisions; as
+    text a line of numbers and a line for each decision."""
+
+    def __init__(self, native: Any) -> None:
+        if not hasattr(native, "fields"):
+            raise ConfigError(f"a Report is not made from {type(native).__name__}",
+                              remedy="loader.report() returns one")
+        super().__init__(native.fields())
+        self._text = str(native)
+
+    def __str__(self) -> str:
+        return self._text
+
+
 STALL_MAX = 1e9  # seconds: longer than any program
 _THREADS = "the maximum number of threads; 0 works in the calling thread, None uses all cores"
 
@@ -54,7 +69,7 @@ def _loader_options(*, world: int | None = None, rank: int | None = None, tail: 
                    on_error: str = "raise", ledger_file: str | os.PathLike[str] = "",
                    skip_limit: int | None = None, stall_after: float = 30.0,
                    stall_is_error: bool = False, empty: str | None = None,
-                   debug: bool = False, found: str = "") -> dict[str, Any]:
+                   debug: bool = False, shares_from: str = "") -> dict[str, Any]:
     choice("Loader", "on_error", "" if on_error is None else on_error, ("raise", "skip"))
     choice("Loader", "empty", empty, ("deliver", "refuse"))
     choice("Loader", "tail", tail, TAILS)
@@ -67,16 +82,14 @@ def _loader_options(*, world: int | None = None, rank: int | None = None, tail: 
                               remedy='add on_error="skip"')
     seconds = number("Loader", "stall_after", stall_after, least=0.001, most=STALL_MAX,
                      remedy="seconds above 0 after which a wait is reported, 30 by default")
-    return {"world": world, "rank": rank, "tail": tail,
+    return {"world": world, "rank": rank, "shares_from": shares_from, "tail": tail, "empty": empty,
             "threads": 0 if debug else whole_or_none("Loader", "threads", threads,
                                                      most=THREADS_MAX, remedy=_THREADS),
             "lookahead_bytes": whole_or_none("Loader", "lookahead_bytes", lookahead_bytes),
-            "skip": on_error == "skip",
-            "ledger_file": path("Loader", "ledger_file", ledger_file),
+            "on_error": on_error, "ledger_file": path("Loader", "ledger_file", ledger_file),
             "skip_limit": whole_or_none("Loader", "skip_limit", skip_limit),
-            "stall_after_ms": round(seconds * 1000),
-            "stall_is_error": flag("Loader", "stall_is_error", stall_is_error),
-            "empty": empty, "debug": debug, "found": found}
+            "stall_after": seconds,
+            "stall_is_error": flag("Loader", "stall_is_error", stall_is_error), "debug": debug}
 
 
 loader_options = explained(_loader_options, "Loader")
@@ -145,17 +158,17 @@ class Loader:
         """
         check_world(world, rank)
         rank = 0 if world == 1 else rank
-        found = ""
+        shares_from = ""
         if world is None and (group := process_group()):
             world, rank = group
-            found = "torch.distributed"
+            shares_from = "torch.distributed"
             # A loop around collectives cannot skip a step.
             empty = "refuse" if empty is None else empty
         self._native = _native.Loader(_native_of("Loader", dataset), loader_options(
             world=world, rank=rank, tail=tail, threads=threads, lookahead_bytes=lookahead_bytes,
             on_error=on_error, ledger_file=ledger_file, skip_limit=skip_limit,
             stall_after=stall_after, stall_is_error=stall_is_error, empty=empty, debug=debug,
-            found=found))
+            shares_from=shares_from))
         self.dataset = dataset
         self.steps_per_epoch = whole_or_none("Loader", "steps_per_epoch", steps_per_epoch, least=1)
         self._epochs = None if self.steps_per_epoch is None else Epochs(
@@ -209,9 +222,11 @@ class Loader:
         """The samples skipped under on_error="skip". Thread-safe."""
         return Ledger(self._native)
 
-    def report(self) -> dict[str, Any]:
-        """Counts and waiting times of the current or last epoch. Thread-safe."""
-        return {"epoch": self.epoch, **self._native.report()}
+    def report(self) -> Report:
+        """Counters and waiting times of the current or last epoch. Thread-safe."""
+        native = self._native.report()
+        native.epoch = self.epoch
+        return Report(native)
 
     def stop(self) -> None:
         """Cancels work in flight and releases the threads; the next `for` starts again."""

@@ -24,11 +24,11 @@ def check_workers(word: str, workers: int | None) -> int:
     return workers
 
 
-def team_of(title: str, fn: Callable[..., Any], workers: int, *, keyed: bool = False,
-            random: bool = False) -> _native.TeamSetup | None:
+def worker_setup_of(title: str, fn: Callable[..., Any], workers: int, *, keyed: bool = False,
+                    random: bool = False) -> _native.WorkerSetup | None:
     """None for threads. Raises ConfigError if the function cannot be pickled."""
     if workers == 0:
         return None
     from . import travel  # imports parts of multiprocessing, needed only for workers
-    return _native.TeamSetup(travel.command(), travel.setup_of(title, fn, keyed, random), title,
-                             workers)
+    return _native.WorkerSetup(travel.command(), travel.setup_of(title, fn, keyed, random), title,
+                               workers)

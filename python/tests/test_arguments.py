@@ -7,6 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock import foreign
+from penstock.loader import loader_options
 
 WRONG = [None, -1, 1.5, "x", 2**70, object(), True, b"\xff", [object()], float("nan")]
 # What a call may raise. TypeError and AttributeError are Python's own, for objects that are no
@@ -442,3 +443,13 @@ def test_a_type_error_of_a_users_own_function_is_left_alone():
 def test_signatures_and_help_are_those_of_the_functions():
     assert list(inspect.signature(ps.Dataset.batch).parameters)[:3] == ["self", "size", "tail"]
     assert ps.Loader.__init__.__doc__ and ps.range.__doc__.startswith("The numbers")
+
+
+def test_the_keywords_of_loader_are_those_that_the_engine_knows():
+    known = set(ps._native.loader_keywords())
+    keywords = set(inspect.signature(ps.Loader.__init__).parameters)
+    # Python's own: the dataset, epochs that are counted in steps, and debugging in this thread.
+    assert keywords - {"self", "dataset", "steps_per_epoch", "debug"} == known - {"shares_from"}
+    checked = set(inspect.signature(loader_options).parameters)
+    assert checked - {"debug"} == known
+    assert set(loader_options()) - {"debug"} == known

@@ -163,6 +163,20 @@ def test_report_counts_and_ledger_lists():
     assert "unlucky" in str(loader.ledger)
     report = loader.report()
     assert report["steps"] == 5 and report["rows"] >= 49 and report["wait_seconds"] >= 0
+    assert list(report) == ["epoch", "steps", "rows", "waits", "wait_seconds", "tasks",
+                            "work_seconds", "decisions"]
+    assert report["epoch"] == loader.epoch and report == dict(report)
+    text = str(report)
+    assert text.startswith(f"epoch {loader.epoch}: 5 steps, {report['rows']} rows; ")
+    assert text.splitlines()[1:] == ["  " + line for line in report["decisions"]]
+
+
+def test_a_report_of_counted_epochs_has_the_epoch_of_the_loader():
+    loader = ps.Loader(ps.range(40).batch(10), steps_per_epoch=2)
+    for _ in range(3):
+        list(loader)
+    assert loader.report()["epoch"] == loader.epoch
+    assert str(loader.report()).startswith(f"epoch {loader.epoch}: ")
 
 
 def test_ledger_file_has_a_line_for_each(tmp_path):

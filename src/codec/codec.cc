@@ -1,6 +1,7 @@
 #include "codec/codec.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -36,43 +37,6 @@ std::optional<Failure> beyond_pixels(const ImageInfo& info, const ImageLimits& l
                  .remedy = "raise pixels_max if such images are meant to be read"};
 }
 
-Result<ImageInfo> probe_as(ImageFormat format, EncodedBytes bytes) {
-  switch (format) {
-    case ImageFormat::jpeg:
-      return probe_jpeg(bytes);
-    case ImageFormat::png:
-      return probe_png(bytes);
-    case ImageFormat::webp:
-      return probe_webp(bytes);
-    case ImageFormat::bmp:
-      return probe_bmp(bytes);
-    case ImageFormat::pnm:
-      return probe_pnm(bytes);
-    case ImageFormat::npy:
-      break;
-  }
-  return probe_npy(bytes);
-}
-
-Result<Pixels> decode_as(EncodedBytes bytes, const ImageInfo& stored, const StoredRequest& request,
-                         Scratch& scratch) {
-  switch (stored.format) {
-    case ImageFormat::jpeg:
-      return decode_jpeg(bytes, stored, request, scratch);
-    case ImageFormat::png:
-      return decode_png(bytes, stored, request, scratch);
-    case ImageFormat::webp:
-      return decode_webp(bytes, stored, request, scratch);
-    case ImageFormat::bmp:
-      return decode_bmp(bytes, stored, request, scratch);
-    case ImageFormat::pnm:
-      return decode_pnm(bytes, stored, request, scratch);
-    case ImageFormat::npy:
-      break;
-  }
-  return decode_npy(bytes, stored, request, scratch);
-}
-
 bool inside(const Region& region, const ImageInfo& info) {
   return region.x >= 0 && region.y >= 0 && region.width > 0 && region.height > 0 &&
          region.width <= info.width && region.x <= info.width - region.width &&
@@ -84,42 +48,32 @@ Failure unknown_format(EncodedBytes bytes) {
   std::string start;
   for (const std::byte each : bytes.first(std::min<std::size_t>(bytes.size(), 8)))
     start += fmt::format(" {:02x}", std::to_integer<unsigned>(each));
+  std::vector<std::string_view> names;
+  for (const FormatEntry& entry : image_formats()) names.push_back(entry.name);
   return Failure{.message = fmt::format("no supported image format begins with{}", start),
-                 .remedy = "convert it to JPEG, PNG, WebP, BMP, PPM/PGM/PBM or npy"};
+                 .remedy = fmt::format("convert it to one of {}", fmt::join(names, ", "))};
 }
 
 }  // namespace
 
 std::string_view image_format_name(ImageFormat format) {
-  switch (format) {
-    case ImageFormat::jpeg:
-      return "JPEG";
-    case ImageFormat::png:
-      return "PNG";
-    case ImageFormat::webp:
-      return "WebP";
-    case ImageFormat::bmp:
-      return "BMP";
-    case ImageFormat::pnm:
-      return "PPM/PGM";
-    case ImageFormat::npy:
-      break;
-  }
-  return "npy";
+  return format_entry(format).name;
+}
+
+std::span<const std::string_view> image_extensions(ImageFormat format) {
+  return format_entry(format).extensions;
+}
+
+std::vector<std::string> image_extensions() {
+  std::vector<std::string> all;
+  for (const FormatEntry& entry : image_formats())
+    all.insert(all.end(), entry.extensions.begin(), entry.extensions.end());
+  return all;
 }
 
 std::optional<ImageFormat> image_format_of(std::span<const std::byte> bytes) {
-  if (has_text(bytes, 0, "\xff\xd8\xff")) return ImageFormat::jpeg;
-  if (has_text(bytes, 0, "\x89PNG\r\n\x1a\n")) return ImageFormat::png;
-  if (has_text(bytes, 0, "RIFF") && has_text(bytes, 8, "WEBP")) return ImageFormat::webp;
-  if (has_text(bytes, 0, "BM")) return ImageFormat::bmp;
-  if (has_text(bytes, 0, "\x93NUMPY")) return ImageFormat::npy;
-  if (bytes.size() >= 3 && has_text(bytes, 0, "P")) {
-    const unsigned kind = byte_at(bytes, 1);
-    const unsigned next = byte_at(bytes, 2);
-    const bool space = next == ' ' || (next >= '\t' && next <= '\r') || next == '#';
-    if (space && kind >= '1' && kind <= '6') return ImageFormat::pnm;
-  }
+  for (const FormatEntry& entry : image_formats())
+    if (entry.begins(bytes)) return entry.format;
   return {};
 }
 
@@ -127,7 +81,7 @@ Result<ImageInfo> probe_image(std::span<const std::byte> bytes, const ImageLimit
   if (auto failure = beyond_bytes(bytes, limits)) return *std::move(failure);
   const std::optional<ImageFormat> format = image_format_of(bytes);
   if (!format) return unknown_format(bytes);
-  Result<ImageInfo> info = probe_as(*format, bytes);
+  Result<ImageInfo> info = format_entry(*format).probe(bytes);
   if (!info) return info;
   if (auto failure = beyond_pixels(*info, limits)) return *std::move(failure);
   if (orientation_of(info->orientation).transposed) std::swap(info->width, info->height);
@@ -163,7 +117,7 @@ Result<Pixels> decode_image(std::span<const std::byte> bytes, const ImageInfo& i
     std::swap(wanted.fast_width, wanted.fast_height);
   }
   wanted.part = stored_region(seen, turn, stored.width, stored.height);
-  Result<Pixels> decoded = decode_as(bytes, stored, wanted, scratch);
+  Result<Pixels> decoded = format_entry(stored.format).decode(bytes, stored, wanted, scratch);
   if (!decoded) return decoded;
   if (!can_convert_channels(decoded->dtype, decoded->channels, channels)) {
     return Failure{.message = fmt::format("cannot convert to {} channels of {} from {}", channels,

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "penstock/tensor.h"
@@ -18,6 +20,10 @@ namespace penstock {
 enum class ImageFormat : std::uint8_t { jpeg, png, webp, bmp, pnm, npy };
 /// "JPEG", "PNG", "WebP", "BMP", "PPM/PGM", "npy".
 std::string_view image_format_name(ImageFormat format);
+/// The extensions of this format, in lower case, the most common first.
+std::span<const std::string_view> image_extensions(ImageFormat format);
+/// The extensions of all formats.
+std::vector<std::string> image_extensions();
 /// Detects the format from the first bytes; nullopt if it is not a supported one.
 std::optional<ImageFormat> image_format_of(std::span<const std::byte> bytes);
 

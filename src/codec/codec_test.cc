@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <set>
 #include <string_view>
 
+#include "codec/formats.h"
 #include "codec/image_properties_for_tests.h"
 #include "codec/images_for_tests.h"
 
@@ -13,7 +15,9 @@ namespace penstock {
 namespace {
 
 using made::Values;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::UnorderedElementsAre;
 
 Values file_of(std::string_view text) {
   return {text.begin(), text.end()};
@@ -39,11 +43,24 @@ TEST(CodecTest, AFormatIsToldByItsFirstBytes) {
   EXPECT_EQ(format(""), std::nullopt);
 }
 
+TEST(CodecTest, EveryFormatHasANameAndExtensionsThatNoOtherHas) {
+  EXPECT_THAT(image_extensions(), UnorderedElementsAre("jpg", "jpeg", "png", "webp", "bmp", "ppm",
+                                                       "pgm", "pbm", "npy"));
+  EXPECT_THAT(image_extensions(ImageFormat::jpeg), ElementsAre("jpg", "jpeg"));
+  EXPECT_EQ(image_format_name(ImageFormat::jpeg), "JPEG");
+  std::set<std::string_view> names;
+  for (const FormatEntry& entry : image_formats()) {
+    EXPECT_EQ(&format_entry(entry.format), &entry);
+    EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
+    EXPECT_FALSE(entry.extensions.empty()) << entry.name;
+  }
+}
+
 TEST(CodecTest, WhatIsNoImageIsRefusedInWords) {
   EXPECT_EQ(made::decode(file_of("")).message, "the file is empty");
   const auto decoded = made::decode(file_of("GIF89a and more"));
   EXPECT_EQ(decoded.message, "no supported image format begins with 47 49 46 38 39 61 20 61");
-  EXPECT_THAT(decoded.remedy, HasSubstr("convert it"));
+  EXPECT_EQ(decoded.remedy, "convert it to one of JPEG, PNG, WebP, BMP, PPM/PGM, npy");
   EXPECT_NE(made::decode(file_of("hello")).message, "");
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <span>
+#include <string_view>
 
 #include "base/result.h"
 #include "codec/codec.h"
@@ -22,6 +23,20 @@ struct StoredRequest {
   bool keep_16_bit = false;
   std::chrono::steady_clock::time_point deadline = {};
 };
+
+/// Everything that differs between formats.
+struct FormatEntry {
+  ImageFormat format;
+  std::string_view name;
+  std::span<const std::string_view> extensions;  // lower case, the usual one first
+  bool (*begins)(EncodedBytes bytes);            // by its magic number
+  Result<ImageInfo> (*probe)(EncodedBytes bytes);
+  Result<Pixels> (*decode)(EncodedBytes bytes, const ImageInfo& stored,
+                           const StoredRequest& request, Scratch& scratch);
+};
+/// One entry for each ImageFormat, in the order of that enum. No file matches two formats.
+std::span<const FormatEntry> image_formats();
+const FormatEntry& format_entry(ImageFormat format);
 
 /// Headers only: allocates no memory, and does not check sizes against limits.
 Result<ImageInfo> probe_jpeg(EncodedBytes bytes);

@@ -2,6 +2,7 @@
 #include "feed/iterator.h"
 
 #include "plan/plan_data.h"
+#include "report/run_report.h"
 
 namespace penstock {
 
@@ -113,6 +114,9 @@ const Ledger& Iterator::ledger() const {
 }
 std::vector<std::string> Iterator::decisions() const {
   return impl_->decisions();
+}
+Report Iterator::report() const {
+  return report_of_run(trace_run(), epoch(), decisions());
 }
 std::uint32_t Iterator::trace_run() const {
   return impl_->trace_run();

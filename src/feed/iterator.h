@@ -44,7 +44,7 @@ class Iterator::Impl {
   ~Impl() {
     stop_run();
     watch_->loops.done(batches_);
-    if (const auto wrong = finish_sequences()) report(*wrong);
+    if (const auto wrong = finish_sequences()) penstock::report(*wrong);
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;

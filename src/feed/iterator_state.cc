@@ -129,7 +129,7 @@ void Iterator::Impl::go_to_place_of(const State& state) {
                                                               plan_.data()->options.tail))),
         here(), "build the dataset as it was when the state was saved");
   if (state.digests.values != ours.values)
-    report(
+    penstock::report(
         "restore: the order of samples is the same, but functions, ops or the library changed "
         "since the state was saved");
   if (state.drawn_seed && *state.drawn_seed != plan_.data()->drawn_seed) {

@@ -25,7 +25,7 @@ Loader::Loader(const Plan& plan, const LoaderOptions& options) {
   if (options.empty == Empty::refuse) refuse_empty_shares(*plan.data());
   own_.reset(new Iterator(
       std::make_unique<Iterator::Impl>(plan, options, std::make_shared<LoaderWatch>())));
-  for (const std::string& warning : plan.data()->program.warnings) report(warning);
+  for (const std::string& warning : plan.data()->program.warnings) penstock::report(warning);
 }
 Loader::Loader(Loader&&) noexcept = default;
 Loader& Loader::operator=(Loader&&) noexcept = default;

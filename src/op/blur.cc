@@ -89,10 +89,11 @@ class GaussianBlur final : public ImageStep {
 }  // namespace
 
 StepKind gaussian_blur_kind() {
+  const image::BlurOptions defaults;
   return {"gaussian_blur",
           "Blurs the image; edges are reflected.",
-          {{"sigma", Json::array({0.1, 2.0}), "in pixels: one number, or low and high"},
-           {"chance", 1.0, "probability that an image is blurred"}},
+          {{"sigma", pair_of(defaults.sigma), "in pixels: one number, or low and high"},
+           {"chance", defaults.chance, "probability that an image is blurred"}},
           [](const StepArguments& arguments) { return std::make_unique<GaussianBlur>(arguments); }};
 }
 

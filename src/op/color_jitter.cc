@@ -64,12 +64,13 @@ class ColorJitter final : public ImageStep {
 }  // namespace
 
 StepKind color_jitter_kind() {
+  const image::JitterOptions defaults;
   return {"color_jitter",
           "Changes brightness, contrast, saturation and hue, in random order.",
-          {{"brightness", 0.0, "like delta of random_brightness"},
-           {"contrast", 0.0, "factors between 1 - contrast and 1 + contrast"},
-           {"saturation", 0.0, "factors between 1 - saturation and 1 + saturation"},
-           {"hue", 0.0, "like delta of random_hue"}},
+          {{"brightness", defaults.brightness, "like delta of random_brightness"},
+           {"contrast", defaults.contrast, "factors between 1 - contrast and 1 + contrast"},
+           {"saturation", defaults.saturation, "factors between 1 - saturation and 1 + saturation"},
+           {"hue", defaults.hue, "like delta of random_hue"}},
           [](const StepArguments& arguments) { return std::make_unique<ColorJitter>(arguments); }};
 }
 

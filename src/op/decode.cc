@@ -65,15 +65,17 @@ class Decode final : public ImageStep {
 }  // namespace
 
 StepKind decode_kind() {
+  const image::DecodeOptions defaults;
   return {"decode",
           "Decodes an encoded file; the format is detected from the content.",
-          {{"channels", 3, "1 gray, 3 RGB, 4 RGB and alpha, 0 as stored"},
-           {"keep_16_bit", false, "16-bit values stay u16; otherwise all become u8"},
-           {"fast_scale", false, "a JPEG may be decoded at 1/2, 1/4 or 1/8 before a resize"},
-           {"pixels_max", 1 << 27, "images with more pixels fail"},
-           {"side_max", 65'535, "images that are higher or wider fail"},
-           {"bytes_max", 1 << 30, "files with more bytes fail"},
-           {"time_max", 10.0, "seconds for decoding, and again for the ops after it"}},
+          {{"channels", defaults.channels, "1 gray, 3 RGB, 4 RGB and alpha, 0 as stored"},
+           {"keep_16_bit", defaults.keep_16_bit, "16-bit values stay u16; otherwise all become u8"},
+           {"fast_scale", defaults.fast_scale,
+            "a JPEG may be decoded at 1/2, 1/4 or 1/8 before a resize"},
+           {"pixels_max", defaults.pixels_max, "images with more pixels fail"},
+           {"side_max", defaults.side_max, "images that are higher or wider fail"},
+           {"bytes_max", defaults.bytes_max, "files with more bytes fail"},
+           {"time_max", defaults.time_max, "seconds for decoding, and again for the ops after it"}},
           [](const StepArguments& arguments) { return std::make_unique<Decode>(arguments); }};
 }
 

@@ -45,14 +45,15 @@ class RandomErasing final : public ImageStep {
 }  // namespace
 
 StepKind random_erasing_kind() {
+  const image::ErasingOptions defaults;
   return {
       "random_erasing",
       "Paints over a random rectangle.",
-      {{"chance", 0.5, "probability that an image is changed"},
-       {"scale", Json::array({0.02, 0.33}),
+      {{"chance", defaults.chance, "probability that an image is changed"},
+       {"scale", pair_of(defaults.scale),
         "area of the rectangle, as a fraction of the image: low and high"},
-       {"ratio", Json::array({0.3, 3.3}), "height over width of the rectangle: low and high"},
-       {"value", 0.0, "value of the rectangle: 0 is black, 1 is white"}},
+       {"ratio", pair_of(defaults.ratio), "height over width of the rectangle: low and high"},
+       {"value", defaults.value, "value of the rectangle: 0 is black, 1 is white"}},
       [](const StepArguments& arguments) { return std::make_unique<RandomErasing>(arguments); }};
 }
 

@@ -36,11 +36,12 @@ class RandomFlip final : public ImageStep {
 }  // namespace
 
 StepKind random_flip_kind() {
+  const image::FlipOptions defaults;
   return {"random_flip",
           "Mirrors the image at random.",
-          {{"horizontal", true, "swap left and right"},
-           {"vertical", false, "swap top and bottom"},
-           {"chance", 0.5, "probability for each axis"}},
+          {{"horizontal", defaults.horizontal, "swap left and right"},
+           {"vertical", defaults.vertical, "swap top and bottom"},
+           {"chance", defaults.chance, "probability for each axis"}},
           [](const StepArguments& arguments) { return std::make_unique<RandomFlip>(arguments); }};
 }
 

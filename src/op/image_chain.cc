@@ -249,142 +249,137 @@ std::shared_ptr<const Op> make_image_chain(const Json& arguments) {
 namespace image {
 
 struct Chain::Impl {
-  Json arguments;
+  std::vector<Step> steps = {};
+  std::string field = {};
+  std::uint64_t seed = 0;
+
+  /// A copy with one step more; throws ConfigError where its arguments are wrong.
+  [[nodiscard]] Chain with(const std::string& word, const Json& given) const {
+    auto next = std::make_shared<Impl>(*this);
+    next->steps.push_back(make_step(word, given));
+    return Chain(std::move(next));
+  }
 };
 
 Chain of(std::string field) {
-  return Chain(std::make_shared<Chain::Impl>(
-      Chain::Impl{{{"steps", Json::array()}, {"field", std::move(field)}, {"seed", 0}}}));
+  return Chain(std::make_shared<Chain::Impl>(Chain::Impl{.field = std::move(field)}));
 }
 
 Chain decode(const DecodeOptions& options) {
   return of(options.field)
-      .step("decode", Json{{"channels", options.channels},
-                           {"keep_16_bit", options.keep_16_bit},
-                           {"fast_scale", options.fast_scale},
-                           {"pixels_max", options.pixels_max},
-                           {"side_max", options.side_max},
-                           {"bytes_max", options.bytes_max},
-                           {"time_max", options.time_max}}
-                          .dump());
+      .impl_->with("decode", {{"channels", options.channels},
+                              {"keep_16_bit", options.keep_16_bit},
+                              {"fast_scale", options.fast_scale},
+                              {"pixels_max", options.pixels_max},
+                              {"side_max", options.side_max},
+                              {"bytes_max", options.bytes_max},
+                              {"time_max", options.time_max}});
 }
 
 Chain Chain::step(const std::string& word, const std::string& arguments) const {
   const auto given = parse_json(arguments);
   if (!given) throw ConfigError(fmt::format("{}: its arguments are not JSON", word));
-  ChainStep made = make_step(word, *given);
-  auto next = std::make_shared<Impl>(*impl_);
-  next->arguments["steps"].push_back({word, std::move(made.arguments)});
-  return Chain(std::move(next));
+  return impl_->with(word, *given);
 }
 
 Chain Chain::seed(std::uint64_t seed) const {
   auto next = std::make_shared<Impl>(*impl_);
-  next->arguments["seed"] = seed;
+  next->seed = seed;
   return Chain(std::move(next));
 }
 
 Chain::operator OpCall() const {
-  return OpCall(make_image_chain(impl_->arguments));
+  return OpCall(std::make_shared<ImageChain>(impl_->steps, impl_->field, impl_->seed));
 }
-
-namespace {
-Json pair_of(const Range& range) {
-  return Json::array({range.low, range.high});
-}
-std::string text_of(const Json& arguments) {
-  return arguments.dump();
-}
-}  // namespace
 
 Chain Chain::resize(std::int64_t height, std::int64_t width, const ResizeOptions& options) const {
-  return step("resize", text_of({{"height", height},
-                                 {"width", width},
-                                 {"filter", options.filter},
-                                 {"antialias", options.antialias}}));
+  return impl_->with("resize", {{"height", height},
+                                {"width", width},
+                                {"filter", options.filter},
+                                {"antialias", options.antialias}});
 }
 Chain Chain::resize_short(std::int64_t size, const ResizeOptions& options) const {
-  return step(
+  return impl_->with(
       "resize_short",
-      text_of({{"size", size}, {"filter", options.filter}, {"antialias", options.antialias}}));
+      {{"size", size}, {"filter", options.filter}, {"antialias", options.antialias}});
 }
 Chain Chain::crop(std::int64_t y, std::int64_t x, std::int64_t height, std::int64_t width) const {
-  return step("crop", text_of({{"y", y}, {"x", x}, {"height", height}, {"width", width}}));
+  return impl_->with("crop", {{"y", y}, {"x", x}, {"height", height}, {"width", width}});
 }
 Chain Chain::center_crop(std::int64_t height, std::int64_t width) const {
-  return step("center_crop", text_of({{"height", height}, {"width", width}}));
+  return impl_->with("center_crop", {{"height", height}, {"width", width}});
 }
 Chain Chain::random_crop(std::int64_t height, std::int64_t width) const {
-  return step("random_crop", text_of({{"height", height}, {"width", width}}));
+  return impl_->with("random_crop", {{"height", height}, {"width", width}});
 }
 Chain Chain::random_resized_crop(std::int64_t height, std::int64_t width,
                                  const ResizedCropOptions& options) const {
-  return step("random_resized_crop", text_of({{"height", height},
-                                              {"width", width},
-                                              {"scale", pair_of(options.scale)},
-                                              {"ratio", pair_of(options.ratio)},
-                                              {"antialias", options.antialias}}));
+  return impl_->with("random_resized_crop", {{"height", height},
+                                             {"width", width},
+                                             {"scale", pair_of(options.scale)},
+                                             {"ratio", pair_of(options.ratio)},
+                                             {"antialias", options.antialias}});
 }
 Chain Chain::pad(const PadOptions& options) const {
-  return step("pad", text_of({{"top", options.top},
-                              {"bottom", options.bottom},
-                              {"left", options.left},
-                              {"right", options.right},
-                              {"value", options.value}}));
+  return impl_->with("pad", {{"top", options.top},
+                             {"bottom", options.bottom},
+                             {"left", options.left},
+                             {"right", options.right},
+                             {"value", options.value}});
 }
 Chain Chain::random_flip(const FlipOptions& options) const {
-  return step("random_flip", text_of({{"horizontal", options.horizontal},
-                                      {"vertical", options.vertical},
-                                      {"chance", options.chance}}));
+  return impl_->with("random_flip", {{"horizontal", options.horizontal},
+                                     {"vertical", options.vertical},
+                                     {"chance", options.chance}});
 }
 Chain Chain::rotate90(std::int64_t turns) const {
-  return step("rotate90", text_of({{"turns", turns}}));
+  return impl_->with("rotate90", {{"turns", turns}});
 }
 Chain Chain::random_rotate90() const {
-  return step("random_rotate90", "{}");
+  return impl_->with("random_rotate90", Json::object());
 }
 Chain Chain::random_brightness(double delta) const {
-  return step("random_brightness", text_of({{"delta", delta}}));
+  return impl_->with("random_brightness", {{"delta", delta}});
 }
 Chain Chain::random_contrast(double low, double high) const {
-  return step("random_contrast", text_of({{"low", low}, {"high", high}}));
+  return impl_->with("random_contrast", {{"low", low}, {"high", high}});
 }
 Chain Chain::random_saturation(double low, double high) const {
-  return step("random_saturation", text_of({{"low", low}, {"high", high}}));
+  return impl_->with("random_saturation", {{"low", low}, {"high", high}});
 }
 Chain Chain::random_hue(double delta) const {
-  return step("random_hue", text_of({{"delta", delta}}));
+  return impl_->with("random_hue", {{"delta", delta}});
 }
 Chain Chain::grayscale(double chance) const {
-  return step("grayscale", text_of({{"chance", chance}}));
+  return impl_->with("grayscale", {{"chance", chance}});
 }
 Chain Chain::color_jitter(const JitterOptions& options) const {
-  return step("color_jitter", text_of({{"brightness", options.brightness},
-                                       {"contrast", options.contrast},
-                                       {"saturation", options.saturation},
-                                       {"hue", options.hue}}));
+  return impl_->with("color_jitter", {{"brightness", options.brightness},
+                                      {"contrast", options.contrast},
+                                      {"saturation", options.saturation},
+                                      {"hue", options.hue}});
 }
 Chain Chain::gaussian_blur(const BlurOptions& options) const {
-  return step("gaussian_blur",
-              text_of({{"sigma", pair_of(options.sigma)}, {"chance", options.chance}}));
+  return impl_->with("gaussian_blur",
+                     {{"sigma", pair_of(options.sigma)}, {"chance", options.chance}});
 }
 Chain Chain::random_erasing(const ErasingOptions& options) const {
-  return step("random_erasing", text_of({{"chance", options.chance},
-                                         {"scale", pair_of(options.scale)},
-                                         {"ratio", pair_of(options.ratio)},
-                                         {"value", options.value}}));
+  return impl_->with("random_erasing", {{"chance", options.chance},
+                                        {"scale", pair_of(options.scale)},
+                                        {"ratio", pair_of(options.ratio)},
+                                        {"value", options.value}});
 }
 Chain Chain::normalize(std::vector<double> mean, std::vector<double> std) const {
-  return step("normalize", text_of({{"mean", std::move(mean)}, {"std", std::move(std)}}));
+  return impl_->with("normalize", {{"mean", std::move(mean)}, {"std", std::move(std)}});
 }
 Chain Chain::to_float(Dtype dtype) const {
-  return step("to_float", text_of({{"dtype", std::string(dtype_name(dtype))}}));
+  return impl_->with("to_float", {{"dtype", std::string(dtype_name(dtype))}});
 }
 Chain Chain::to_bytes() const {
-  return step("to_bytes", "{}");
+  return impl_->with("to_bytes", Json::object());
 }
 Chain Chain::channels_first() const {
-  return step("channels_first", "{}");
+  return impl_->with("channels_first", Json::object());
 }
 
 }  // namespace image

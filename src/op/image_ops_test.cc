@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "base/mix.h"
+#include "op/image_step.h"
+#include "op/op.h"
 #include "penstock/image.h"
 
 namespace penstock {
@@ -463,6 +467,64 @@ TEST(ImageOpsTest, ImagesOfOtherSizesThanPlannedAreFailures) {
   } catch (const SampleError& error) {
     EXPECT_THAT(error.what(), HasSubstr("does not fit into an image of 4 x 6"));
   }
+}
+
+/// Every step with the arguments that have no default, by the C++ method and by its word.
+struct StepCall {
+  image::Chain chain;
+  std::string arguments;
+};
+std::map<std::string, StepCall> calls_with_defaults() {
+  const image::Chain none = image::of();
+  return {{"decode", {image::decode(), "{}"}},
+          {"resize", {none.resize(3, 4), R"({"height": 3, "width": 4})"}},
+          {"resize_short", {none.resize_short(5), R"({"size": 5})"}},
+          {"crop", {none.crop(1, 2, 3, 4), R"({"y": 1, "x": 2, "height": 3, "width": 4})"}},
+          {"center_crop", {none.center_crop(3, 4), R"({"height": 3, "width": 4})"}},
+          {"pad", {none.pad({.top = 1}), R"({"top": 1})"}},
+          {"random_crop", {none.random_crop(3, 4), R"({"height": 3, "width": 4})"}},
+          {"random_resized_crop", {none.random_resized_crop(3, 4), R"({"height": 3, "width": 4})"}},
+          {"random_flip", {none.random_flip(), "{}"}},
+          {"rotate90", {none.rotate90(), "{}"}},
+          {"random_rotate90", {none.random_rotate90(), "{}"}},
+          {"random_brightness", {none.random_brightness(0.5), R"({"delta": 0.5})"}},
+          {"random_contrast", {none.random_contrast(0.5, 2), R"({"low": 0.5, "high": 2.0})"}},
+          {"random_saturation", {none.random_saturation(0.5, 2), R"({"low": 0.5, "high": 2.0})"}},
+          {"random_hue", {none.random_hue(0.25), R"({"delta": 0.25})"}},
+          {"grayscale", {none.grayscale(), "{}"}},
+          {"color_jitter", {none.color_jitter({.hue = 0.25}), R"({"hue": 0.25})"}},
+          {"gaussian_blur", {none.gaussian_blur(), "{}"}},
+          {"random_erasing", {none.random_erasing(), "{}"}},
+          {"normalize", {none.normalize(), "{}"}},
+          {"to_float", {none.to_float(), "{}"}},
+          {"to_bytes", {none.to_bytes(), "{}"}},
+          {"channels_first", {none.channels_first(), "{}"}}};
+}
+
+TEST(ImageOpsTest, EveryStepHasACppMethodWithTheDefaultsOfItsParameters) {
+  const auto arguments = [](const OpCall& call) { return call.op()->arguments(); };
+  auto calls = calls_with_defaults();
+  for (const StepKind& kind : image_steps()) {
+    const auto found = calls.find(kind.word);
+    ASSERT_NE(found, calls.end()) << kind.word << " has no row in this test";
+    const StepCall& call = found->second;
+    EXPECT_EQ(arguments(call.chain), arguments(image::of().step(kind.word, call.arguments)))
+        << kind.word;
+    calls.erase(found);
+  }
+  EXPECT_TRUE(calls.empty());
+}
+
+TEST(ImageOpsTest, AChainIsTheOpThatItsArgumentsDescribe) {
+  const OpCall chain =
+      image::decode({.field = "photo"}).resize(8, 8).random_flip({.chance = 0.25}).seed(7);
+  const Json arguments = chain.op()->arguments();
+  EXPECT_EQ(arguments.at("field"), "photo");
+  EXPECT_EQ(arguments.at("seed"), 7);
+  EXPECT_EQ(arguments.at("steps").size(), 3U);
+  const auto parsed = make_image_chain(arguments);
+  EXPECT_EQ(parsed->arguments(), arguments);
+  EXPECT_EQ(parsed->describe(), chain.op()->describe());
 }
 
 }  // namespace

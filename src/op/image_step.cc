@@ -116,6 +116,10 @@ Json complete_arguments(const StepKind& kind, const Json& given) {
   return values;
 }
 
+Json pair_of(const image::Range& range) {
+  return Json::array({range.low, range.high});
+}
+
 void expect_range(const std::string& word, const ImageSpec& in) {
   expect_channels_last(word, in);
   if (in.white == 0)

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "op/picture.h"
+#include "penstock/image.h"
 #include "penstock/rng.h"
 
 namespace penstock {
@@ -84,6 +85,10 @@ const std::vector<StepKind>& image_steps();
 const StepKind& image_step_kind(const std::string& word);
 /// `given` with the defaults filled in; throws ConfigError for missing or unknown arguments.
 Json complete_arguments(const StepKind& kind, const Json& given);
+
+/// A range of an options struct as the argument of a step. Defaults are written once, in the
+/// structs of penstock/image.h: the fallbacks of the parameters are taken from there.
+Json pair_of(const image::Range& range);
 
 /// ConfigErrors that several steps share.
 [[noreturn]] void refuse_step(const std::string& word, const std::string& message,

@@ -57,13 +57,14 @@ class Pad final : public ImageStep {
 }  // namespace
 
 StepKind pad_kind() {
+  const image::PadOptions defaults;
   return {"pad",
           "Adds rows and columns around the image.",
-          {{"top", 0, "rows above"},
-           {"bottom", 0, "rows below"},
-           {"left", 0, "columns on the left"},
-           {"right", 0, "columns on the right"},
-           {"value", 0.0, "value of the padding: 0 is black, 1 is white"}},
+          {{"top", defaults.top, "rows above"},
+           {"bottom", defaults.bottom, "rows below"},
+           {"left", defaults.left, "columns on the left"},
+           {"right", defaults.right, "columns on the right"},
+           {"value", defaults.value, "value of the padding: 0 is black, 1 is white"}},
           [](const StepArguments& arguments) { return std::make_unique<Pad>(arguments); }};
 }
 

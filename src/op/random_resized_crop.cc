@@ -51,14 +51,15 @@ class RandomResizedCrop final : public ImageStep {
 }  // namespace
 
 StepKind random_resized_crop_kind() {
+  const image::ResizedCropOptions defaults;
   return {"random_resized_crop",
           "Crops at random size, shape and position, and resizes to height and width.",
           {{"height", nullptr, "rows of the result"},
            {"width", nullptr, "columns of the result"},
-           {"scale", Json::array({0.08, 1.0}),
+           {"scale", pair_of(defaults.scale),
             "area of the crop, as a fraction of the image: low and high"},
-           {"ratio", Json::array({0.75, 4.0 / 3}), "width over height of the crop: low and high"},
-           {"antialias", true, "see resize"}},
+           {"ratio", pair_of(defaults.ratio), "width over height of the crop: low and high"},
+           {"antialias", defaults.antialias, "see resize"}},
           [](const StepArguments& arguments) {
             return std::make_unique<RandomResizedCrop>(arguments);
           }};

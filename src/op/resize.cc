@@ -71,8 +71,9 @@ class ResizeShort final : public ImageStep {
 };
 
 std::vector<StepParameter> filter_parameters() {
-  return {{"filter", "bilinear", "nearest, bilinear, bicubic or area"},
-          {"antialias", true,
+  const image::ResizeOptions defaults;
+  return {{"filter", defaults.filter, "nearest, bilinear, bicubic or area"},
+          {"antialias", defaults.antialias,
            "the filter widens with the source, like Pillow; false: like tf.image.resize"}};
 }
 

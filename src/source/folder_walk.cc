@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "codec/codec.h"
 #include "penstock/error.h"
 #include "source/folder_listing.h"
 
@@ -199,8 +200,7 @@ class FolderWalk {
 
 FolderOptions normal_options(const FolderOptions& options) {
   FolderOptions normal = options;
-  if (normal.extensions.empty())
-    normal.extensions = {"jpg", "jpeg", "png", "webp", "bmp", "ppm", "pgm", "pbm", "npy"};
+  if (normal.extensions.empty()) normal.extensions = image_extensions();
   for (std::string& extension : normal.extensions) {
     extension = lower(extension);
     if (extension.starts_with('.')) extension.erase(0, 1);

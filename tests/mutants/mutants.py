@@ -172,12 +172,17 @@ TRAINING = [
 
 WORKERS = [
     *_of("pytest", "python/tests/test_workers.py", (
-        "a worker that died is not started again", "python/bindings/worker_round.cc",
-        "if (worker.pid < 0 || worker.ended()) {", "if (worker.pid < 0) {"),
+        "a worker that died is not started again", "python/bindings/worker_client.cc",
+        "if (worker.process->ended()) {", "if (worker.process->id() < 0) {"),
          scenario="d_worker_killed"),
-    *_of("pytest", "python/tests/test_workers.py", (
-        "results read from the other slot", "python/bindings/worker_round.cc",
-        "worker.slot = flight.slot;", "worker.slot = 1 - flight.slot;")),
+    *_of("gtest", "*Worker*", (
+        "a worker is busy in the other slot", "python/bindings/worker_schedule.cc",
+        "slot_ = slot;", "slot_ = 1 - slot;"), (
+        "an answer that nobody wants is taken for that of the next request",
+        "python/bindings/worker_client.cc",
+        "if (!request.sent || message.number != request.number) {", "if (!request.sent) {"), (
+        "a worker process that died owes an answer", "python/bindings/worker_schedule.cc",
+        "if (running && (unanswered ||", "if ((unanswered ||")),
 ]
 
 SCENARIOS = [
