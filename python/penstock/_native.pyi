@@ -8,11 +8,11 @@ from collections.abc import Sequence
 version: str
 
 def error_number(arg: typing.Any, /) -> int:
-    """The errno that stands for an exception; 0 where none does."""
+    """The errno of an exception; 0 if it has none."""
 
 def end_interpreter() -> None:
     """
-    Stops all that runs; nothing runs afterwards. Called when the interpreter ends.
+    Stops everything that runs, for good. Called when the interpreter exits.
     """
 
 class OpCall:
@@ -172,7 +172,7 @@ def cutmix(arg0: float, arg1: float, arg2: int, arg3: str, arg4: str, /) -> OpCa
 def rng() -> np.random.Generator: ...
 
 class Batch:
-    """One share of one global step; views of it keep its memory."""
+    """One share of one global step; its views keep its memory alive."""
 
     def __getitem__(self, key: typing.Any) -> typing.Any:
         """The field at a path, as a NumPy view."""
@@ -191,7 +191,7 @@ class Batch:
         """The keys of a dict."""
 
     def numpy(self) -> typing.Any:
-        """All fields as NumPy views, nested as the elements are."""
+        """All fields as NumPy views, nested like the elements."""
 
     def dlpack(self, path: str = '') -> typing.Any:
         """A field as an typing.Any with __dlpack__."""
@@ -200,7 +200,7 @@ class Batch:
 
     def torch(self) -> typing.Any:
         """
-        All fields as torch tensors on the same memory, nested as the elements are.
+        All fields as torch tensors that share the memory, nested like the elements.
         """
 
     def row(self, index: int) -> typing.Any:
@@ -249,11 +249,11 @@ class Plan:
 
     @property
     def steps(self) -> int | None:
-        """Steps of a pass; None where there is no end, or only running shows it."""
+        """Steps of a pass; None if it is endless or not known before running."""
 
     @property
     def samples(self) -> int | None:
-        """Samples that the steps of a pass deliver."""
+        """Samples that a pass delivers."""
 
     @property
     def batch_samples(self) -> int:
@@ -261,7 +261,7 @@ class Plan:
 
     @property
     def batch_bytes(self) -> int | None:
-        """Bytes of one batch here, if known."""
+        """Bytes of one batch of this process, if known."""
 
     @property
     def world(self) -> int: ...
@@ -271,18 +271,18 @@ class Plan:
 
     @property
     def tail_cost(self) -> dict[str, typing.Any]:
-        """What the tails cost each time through."""
+        """What the tails cost in each pass."""
 
     def cut(self, step: int) -> list[int]:
         """Samples of each share of a step."""
 
     def check(self, pass_number: int = 0) -> dict[str, typing.Any][str, typing.Any]:
         """
-        Walks through a pass without data; `wrong` is None when every sample comes once.
+        Walks through a pass without reading data; `wrong` is None if every sample comes once.
         """
 
     def explain(self) -> str:
-        """The plan in words."""
+        """The plan as readable text."""
 
     def serialize(self) -> str:
         """The plan as JSON."""
@@ -353,7 +353,7 @@ def serve(arg0: int, arg1: Sequence[int], arg2: typing.Any, arg3: bool, arg4: bo
 def cannot_serve(arg0: int, arg1: int, arg2: str, /) -> None: ...
 
 class Step:
-    """The shares of one global step, one for each replica."""
+    """The shares of one global step, one per replica."""
 
     @property
     def epoch(self) -> int: ...
@@ -376,7 +376,7 @@ class Step:
     def masks(self) -> list[typing.Any]: ...
 
 class Replica:
-    """Where a function runs while run() calls it."""
+    """The replica on which run() calls a function."""
 
     @property
     def id(self) -> int: ...

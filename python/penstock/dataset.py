@@ -310,6 +310,7 @@ class Dataset(metaclass=_Words):
 
     @property
     def batched(self) -> bool:
+        """True after `batch` or `from_sequence`."""
         return self._native.batched()
 
     @property

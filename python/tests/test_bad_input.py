@@ -320,7 +320,7 @@ def test_keys_of_dicts_are_names():
 def test_specs_that_are_none():
     with refused(r"3 is not the spec of a field -> use penstock\.Field\(dtype, shape\)"):
         ps.range(3).map(lambda x: x, spec=3)
-    with refused("no dtype"):
+    with refused("not a dtype"):
         ps.range(3).map(lambda x: x, spec=ps.Field("float128"))
 
 

@@ -218,7 +218,7 @@ def test_lists_of_text_have_slices():
     assert list(ps.from_tensor_slices(names).map(len)) == [5, 6, 5]
     with pytest.raises(ps.ConfigError, match="rows"):
         ps.from_tensor_slices((names, np.arange(4)))
-    with pytest.raises(ps.ConfigError, match="str only"):
+    with pytest.raises(ps.ConfigError, match="only str"):
         ps.from_tensor_slices(["a", b"b"])
 
 

@@ -87,7 +87,7 @@ TEST_F(FolderIndexTest, AFileThatIsNotThereOrNoIndexIsAConfigErrorThatSaysHowToM
               ThrowsMessage<ConfigError>(AllOf(HasSubstr(file_), HasSubstr("save("))));
   out_.write("index", "something else");
   EXPECT_THAT([&] { FolderIndex::load(file_, data_.path()); },
-              ThrowsMessage<ConfigError>(AllOf(HasSubstr(file_), HasSubstr("no index"))));
+              ThrowsMessage<ConfigError>(AllOf(HasSubstr(file_), HasSubstr("not the index"))));
   EXPECT_THROW(list_images(data_.path()).save(out_.path("no/such/folder")), IoError);
 }
 
