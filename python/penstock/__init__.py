@@ -44,7 +44,7 @@ from .files import (
     read_file,
 )
 from .foreign import name_is_missing as _name_is_missing
-from .loader import Batch, Ledger, Loader, Plan
+from .loader import Batch, Ledger, Loader, Plan, Report
 from .randomness import rng
 from .sequence import Sequence, from_sequence
 from .spec import Field
@@ -66,13 +66,13 @@ if _typing.TYPE_CHECKING:
 
 __version__: str = _native.version
 __all__ = [
-    "INFINITE", "UNKNOWN", "Batch", "CancelledError", "ConfigError", "Counted", "Dataset", "Error",
-    "Feed", "Field", "FolderIndex", "ImageFolder", "InternalError", "IoError", "Ledger", "Loader",
-    "MirroredStrategy", "OneDeviceStrategy", "PerReplica", "Plan", "Replica", "ResourceError",
-    "SampleError", "Sequence", "StateError", "Step", "Strategy", "cast", "from_generator",
-    "from_index", "from_paths", "from_sequence", "from_tensor_slices", "from_tensors",
-    "get_strategy", "image", "image_folder", "list_files", "list_images", "range", "read_file",
-    "replica_context", "rng", "zip",
+    "INFINITE", "UNKNOWN", "Batch", "CancelledError", "ConfigError", "Counted", "Dataset",
+    "Error", "Feed", "Field", "FolderIndex", "ImageFolder", "InternalError", "IoError",
+    "Ledger", "Loader", "MirroredStrategy", "OneDeviceStrategy", "PerReplica", "Plan",
+    "Replica", "Report", "ResourceError", "SampleError", "Sequence", "StateError", "Step",
+    "Strategy", "cast", "from_generator", "from_index", "from_paths", "from_sequence",
+    "from_tensor_slices", "from_tensors", "get_strategy", "image", "image_folder", "list_files",
+    "list_images", "range", "read_file", "replica_context", "rng", "zip",
 ]
 
 

@@ -111,6 +111,7 @@ FUNCTIONS = {
     "FolderIndex": (lambda: ps.FolderIndex, {"native": 3}),
     "ImageFolder": (lambda: ps.ImageFolder, {"native": 3, "index": 3}),
     "Ledger": (lambda: ps.Ledger, {"native": 3}),
+    "Report": (lambda: ps.Report, {"native": 3}),
     "Dataset.map": (lambda: dataset().map,
                     {"fn": plain, "name": "n", "seed": 1, "spec": None, "random": False,
                      "row_wise": False, "workers": 0}),
