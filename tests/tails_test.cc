@@ -56,7 +56,7 @@ struct Case {
     return fmt::format("N = {}, G = {}, R = {}, {}", samples, batch, shares, tail_name(tail));
   }
   [[nodiscard]] Geometry geometry(std::uint64_t rounds = 1) const {
-    return Geometry(Steps::leaf(0, {samples, batch, rule_of(tail)}).repeated(rounds));
+    return Geometry(Steps::leaf(0, {samples, batch, tail}).repeated(rounds));
   }
   [[nodiscard]] bool divides() const { return samples % batch == 0; }
   [[nodiscard]] std::uint64_t steps() const {
@@ -310,7 +310,7 @@ TEST(TailsTest, RandomLargeCasesGoOnAtAnotherBatchSize) {
     const std::uint64_t step = 1 + draw.upto(first.steps() - 2);
     Case after = before;
     after.batch = 1 + draw.magnitude(1'000'000);
-    const Geometry geometry(Steps::leaf(0, {after.samples, after.batch, rule_of(after.tail)}),
+    const Geometry geometry(Steps::leaf(0, {after.samples, after.batch, after.tail}),
                             first.segments(), {step, first.position(step), after.batch});
     // What is left is a pass of its own, as far as its steps go.
     Case rest = after;

@@ -13,6 +13,7 @@
 #include <penstock/error.h>
 #include <penstock/function.h>
 #include <penstock/spec.h>
+#include <penstock/tail.h>
 
 namespace penstock {
 
@@ -46,16 +47,6 @@ class Cardinality {
   Cardinality(Kind kind, std::uint64_t count) : kind_(kind), count_(count) {}
   Kind kind_;
   std::uint64_t count_;
-};
-
-/// What happens to the last samples when the batch size does not divide their number.
-enum class Tail : std::uint8_t {
-  short_,  // the last batch is short
-  drop,    // the incomplete batch is dropped
-  even,    // as many steps as with short_, with sizes that differ by at most one
-  pad,     // every share has the same number of rows in every step; padding rows are marked
-  wrap,    // the last batch is filled with samples from the start of the order
-  strict,  // a plan with a short batch, or with shares of different sizes, throws ConfigError
 };
 
 /// A fixed seed, or a request for one that is drawn when the loader is created and saved in states.

@@ -15,4 +15,5 @@
 #include <penstock/spec.h>
 #include <penstock/state.h>
 #include <penstock/strategy.h>
+#include <penstock/tail.h>
 #include <penstock/tensor.h>

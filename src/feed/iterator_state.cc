@@ -34,7 +34,7 @@ std::vector<Segment> segments_of(const State& state) {
   std::vector<Segment> segments;
   segments.reserve(state.sizes.size());
   for (const State::Size& size : state.sizes)
-    segments.push_back({size.step, size.position, size.batch, rule_of(size.tail)});
+    segments.push_back({size.step, size.position, size.batch, size.tail});
   return segments;
 }
 
@@ -111,7 +111,7 @@ State Iterator::Impl::state() {
     if (step_ > 0) state.stream = stream_state(place);
   } else if (geometry_.elastic() && step_ > 0) {
     for (const Segment& segment : geometry_.segments())
-      state.sizes.push_back({segment.step, segment.position, segment.batch, tail_of(segment.tail)});
+      state.sizes.push_back({segment.step, segment.position, segment.batch, segment.tail});
   }
   if (wants_drawn_seed(*plan_.dataset().node())) state.drawn_seed = plan_.data()->drawn_seed;
   state.digests = plan_.digests();
@@ -169,7 +169,7 @@ void Iterator::Impl::go_to_place_of(const State& state) {
   const std::uint64_t batch = plan_.batch_samples();
   Geometry resumed(plan_.data()->program.steps, segments_of(state),
                    {state.step, state.position, batch});
-  if (const Groups rest = resumed.rest_of_round(); rest.tail == TailRule::strict && !rest.divides())
+  if (const Groups rest = resumed.rest_of_round(); rest.tail == Tail::strict && !rest.divides())
     refuse(
         fmt::format("tail=strict, and batches of {} do not divide the {} samples that are left; "
                     "go on with a batch size that does, or with tail=short",

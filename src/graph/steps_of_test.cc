@@ -66,7 +66,7 @@ TEST(StepsOfTest, ATailPolicyThatIsGivenFillsInWhereBatchNamedNone) {
   EXPECT_EQ(steps_of(named, Tail::drop).count(), 3U);
   EXPECT_EQ(steps_of(unnamed.concatenate(named), Tail::drop).count(), 5U);
   const Dataset drops = Dataset::range(10).batch(4, {.tail = Tail::drop});
-  EXPECT_EQ(drops.node()->groups(Tail::short_)->tail, TailRule::drop);
+  EXPECT_EQ(drops.node()->groups(Tail::short_)->tail, Tail::drop);
   EXPECT_EQ(Dataset::range(10).repeat().batch(4).node()->groups({})->count, kEndless);
   EXPECT_EQ(Dataset::range(10).node()->groups({}), std::nullopt) << "no batch node";
 }

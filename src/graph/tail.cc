@@ -4,22 +4,20 @@
 
 #include <array>
 
+#include "penstock/error.h"
+
 namespace penstock {
 namespace {
 
 struct Policy {
   Tail tail;
-  TailRule rule;
   std::string_view name;
   bool changes_steps;
 };
 constexpr std::array kPolicies{
-    Policy{Tail::short_, TailRule::keep, "short", false},
-    Policy{Tail::drop, TailRule::drop, "drop", true},
-    Policy{Tail::even, TailRule::even, "even", true},
-    Policy{Tail::pad, TailRule::pad, "pad", false},
-    Policy{Tail::wrap, TailRule::wrap, "wrap", true},
-    Policy{Tail::strict, TailRule::strict, "strict", false},
+    Policy{Tail::short_, "short", false}, Policy{Tail::drop, "drop", true},
+    Policy{Tail::even, "even", true},     Policy{Tail::pad, "pad", false},
+    Policy{Tail::wrap, "wrap", true},     Policy{Tail::strict, "strict", false},
 };
 
 const Policy& policy(Tail tail) {
@@ -47,16 +45,6 @@ Tail tail_parsed(std::string_view name) {
     throw ConfigError(fmt::format("the plan has the tail policy \"{}\", which is not known", name),
                       {}, "use the same version of penstock on both sides");
   return *tail;
-}
-
-TailRule rule_of(Tail tail) {
-  return policy(tail).rule;
-}
-
-Tail tail_of(TailRule rule) {
-  for (const Policy& one : kPolicies)
-    if (one.rule == rule) return one.tail;
-  return Tail::short_;
 }
 
 bool changes_steps(Tail tail) {

@@ -4,17 +4,17 @@
 
 #include <array>
 
+#include "order/steps.h"
+#include "penstock/error.h"
+
 namespace penstock {
 namespace {
 
 constexpr std::array kAll{Tail::short_, Tail::drop, Tail::even,
                           Tail::pad,    Tail::wrap, Tail::strict};
 
-TEST(TailTest, EveryPolicyHasANameAndARuleOfItsOwn) {
-  for (const Tail tail : kAll) {
-    EXPECT_EQ(tail_named(tail_name(tail)), tail);
-    EXPECT_EQ(tail_of(rule_of(tail)), tail);
-  }
+TEST(TailTest, EveryPolicyHasANameOfItsOwn) {
+  for (const Tail tail : kAll) EXPECT_EQ(tail_named(tail_name(tail)), tail);
   EXPECT_EQ(tail_name(Tail::short_), "short");
   EXPECT_EQ(tail_named("long"), std::nullopt);
 }
@@ -27,8 +27,8 @@ TEST(TailTest, OnlySomePoliciesMakeOtherStepsThanShortOnes) {
   for (const Tail tail : kAll) {
     bool differs = false;
     for (std::uint64_t count = 0; count < 12; ++count) {
-      const Groups groups{count, 4, rule_of(tail)};
-      const Groups plain{count, 4, TailRule::keep};
+      const Groups groups{count, 4, tail};
+      const Groups plain{count, 4, Tail::short_};
       differs = differs || groups.steps() != plain.steps();
       for (std::uint64_t step = 0; step < groups.steps(); ++step)
         differs = differs || groups.first(step) != plain.first(step) ||

@@ -9,7 +9,7 @@ namespace penstock {
 
 Geometry::Geometry(Steps steps) : steps_(std::move(steps)), single_(steps_.single()) {
   segments_ = {
-      {0, 0, single_ ? single_->groups.batch : 1, single_ ? single_->groups.tail : TailRule::keep}};
+      {0, 0, single_ ? single_->groups.batch : 1, single_ ? single_->groups.tail : Tail::short_}};
   total_ = count_steps();
 }
 

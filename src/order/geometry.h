@@ -16,7 +16,7 @@ struct Segment {
   std::uint64_t step = 0;
   std::uint64_t position = 0;
   std::uint64_t batch = 1;
-  TailRule tail = TailRule::keep;
+  Tail tail = Tail::short_;
   bool operator==(const Segment&) const = default;
 };
 

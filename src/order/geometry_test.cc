@@ -21,7 +21,7 @@ constexpr std::uint64_t kPrefix = 30;  // steps looked at where there is no end
 struct Data {
   std::uint64_t count;
   std::uint64_t batch;
-  TailRule tail;
+  Tail tail;
   std::uint64_t rounds;
 
   [[nodiscard]] Steps steps() const {
@@ -38,7 +38,7 @@ void for_each_data(const std::function<void(const Data&)>& check) {
   constexpr std::uint64_t kRounds[] = {0, 1, 3, kEndless};
   for (const std::uint64_t count : kCounts)
     for (std::uint64_t batch = 1; batch <= 5; ++batch)
-      for (const TailRule tail : {TailRule::keep, TailRule::drop, TailRule::even, TailRule::wrap})
+      for (const Tail tail : {Tail::short_, Tail::drop, Tail::even, Tail::wrap})
         for (const std::uint64_t rounds : kRounds) check({count, batch, tail, rounds});
 }
 
@@ -78,8 +78,8 @@ class Walk {
   }
   std::uint64_t next_size(std::uint64_t batch) {
     const std::uint64_t left = data_.count - next_;
-    if (data_.tail == TailRule::wrap || data_.count == kEndless) return batch;
-    if (data_.tail != TailRule::even) return std::min(batch, left);
+    if (data_.tail == Tail::wrap || data_.count == kEndless) return batch;
+    if (data_.tail != Tail::even) return std::min(batch, left);
     // Spread over the steps that were counted when the round, or the size, began.
     if (steps_left_ == 0) steps_left_ = (left + batch - 1) / batch;
     const std::uint64_t size = (left + steps_left_ - 1) / steps_left_;
@@ -93,7 +93,7 @@ class Walk {
     return batch;
   }
   void leave_round_unless_fitting(std::uint64_t batch) {
-    const bool drop = data_.tail == TailRule::drop;
+    const bool drop = data_.tail == Tail::drop;
     const std::uint64_t left = data_.count - next_;
     if (left > 0 && !(drop && left < batch)) return;
     next_ = 0;
@@ -131,7 +131,7 @@ void expect_walk(const Data& data, const Geometry& geometry) {
     ASSERT_EQ((Piece{geometry.position(step), place.turn.round, place.first, place.count}),
               pieces[step])
         << words(data, geometry) << ", step " << step;
-    const bool wraps = data.tail == TailRule::wrap && data.count != kEndless;
+    const bool wraps = data.tail == Tail::wrap && data.count != kEndless;
     ASSERT_EQ(place.period, wraps ? data.count : 0) << words(data, geometry);
   }
 }
@@ -190,7 +190,7 @@ TEST(GeometryTest, StepsBeforeAChangeOfSizeStayAsTheyWereDelivered) {
 
 TEST(GeometryTest, WhereNothingIsDroppedEverySampleComesOnceWhereverSizesChange) {
   for_each_data([](const Data& data) {
-    if (data.tail == TailRule::drop || data.tail == TailRule::wrap) return;
+    if (data.tail == Tail::drop || data.tail == Tail::wrap) return;
     const Geometry before(data.steps());
     for (std::uint64_t step = 0; step < steps_to_look_at(before); ++step) {
       const Geometry after = data.by(5).from(before, step);
@@ -226,7 +226,7 @@ TEST(GeometryTest, APassThatIsOverStaysOverAtAnySize) {
 }
 
 TEST(GeometryTest, ASizeThatDeliveredNothingIsForgotten) {
-  const Data data{.count = 10, .batch = 3, .tail = TailRule::keep, .rounds = 1};
+  const Data data{.count = 10, .batch = 3, .tail = Tail::short_, .rounds = 1};
   const Geometry first(data.steps());
   const Geometry unused = data.by(5).from(first, 2);
   EXPECT_EQ(data.by(4).from(unused, 2).segments(), (std::vector<Segment>{{0, 0, 3}, {2, 6, 4}}));
@@ -235,7 +235,7 @@ TEST(GeometryTest, ASizeThatDeliveredNothingIsForgotten) {
 }
 
 TEST(GeometryTest, WhatIsLeftOfARoundIsSpreadEvenlyAgainAtAnotherSize) {
-  const Data data{.count = 103, .batch = 16, .tail = TailRule::even, .rounds = 1};
+  const Data data{.count = 103, .batch = 16, .tail = Tail::even, .rounds = 1};
   const Geometry before(data.steps());
   const Geometry after = data.by(20).from(before, 2);  // 73 samples are left
   std::vector<std::uint64_t> sizes;
@@ -246,7 +246,7 @@ TEST(GeometryTest, WhatIsLeftOfARoundIsSpreadEvenlyAgainAtAnotherSize) {
 }
 
 TEST(GeometryTest, AWrapAtAnotherSizeStillStartsAtTheStartOfTheOrder) {
-  const Data data{.count = 10, .batch = 4, .tail = TailRule::wrap, .rounds = 2};
+  const Data data{.count = 10, .batch = 4, .tail = Tail::wrap, .rounds = 2};
   const Geometry after = data.by(5).from(Geometry(data.steps()), 1);
   const Place last = after.step(kPass, 2);  // positions 9, then 0 to 3
   EXPECT_EQ(last.first, 9U);
@@ -256,8 +256,8 @@ TEST(GeometryTest, AWrapAtAnotherSizeStillStartsAtTheStartOfTheOrder) {
 }
 
 TEST(GeometryTest, StepsKeepTheTailTheyWereDeliveredWith) {
-  const Data even{.count = 13, .batch = 4, .tail = TailRule::even, .rounds = 1};
-  const Data keep{.count = 13, .batch = 4, .tail = TailRule::keep, .rounds = 1};
+  const Data even{.count = 13, .batch = 4, .tail = Tail::even, .rounds = 1};
+  const Data keep{.count = 13, .batch = 4, .tail = Tail::short_, .rounds = 1};
   const Geometry before(even.steps());          // 4, 3, 3, 3
   const Geometry after = keep.from(before, 2);  // and 4, 2 for the last six
   const Geometry again = even.from(after, 3);
@@ -270,7 +270,7 @@ TEST(GeometryTest, StepsKeepTheTailTheyWereDeliveredWith) {
 }
 
 TEST(GeometryTest, PaddedStepsHaveTheSlotsOfTheirSize) {
-  const Data data{.count = 13, .batch = 4, .tail = TailRule::pad, .rounds = 1};
+  const Data data{.count = 13, .batch = 4, .tail = Tail::pad, .rounds = 1};
   const Geometry after = data.by(6).from(Geometry(data.steps()), 2);
   EXPECT_EQ(after.step(kPass, 1).padded_to, 4U);
   EXPECT_EQ(after.step(kPass, 2).padded_to, 6U);

@@ -25,22 +25,22 @@ std::uint64_t plus(std::uint64_t left, std::uint64_t right) {
 
 std::uint64_t Groups::steps() const {
   if (count == kEndless) return kEndless;
-  return count / batch + (tail != TailRule::drop && count % batch != 0 ? 1 : 0);
+  return count / batch + (tail != Tail::drop && count % batch != 0 ? 1 : 0);
 }
 
 std::uint64_t Groups::first(std::uint64_t step) const {
-  if (tail != TailRule::even || divides()) return step * batch;
+  if (tail != Tail::even || divides()) return step * batch;
   return step * (count / steps()) + std::min(step, count % steps());
 }
 
 std::uint64_t Groups::size(std::uint64_t step) const {
-  if (count == kEndless || tail == TailRule::wrap) return batch;
-  if (tail == TailRule::even) return first(step + 1) - first(step);
+  if (count == kEndless || tail == Tail::wrap) return batch;
+  if (tail == Tail::even) return first(step + 1) - first(step);
   return std::min(batch, count - first(step));
 }
 
 std::uint64_t Groups::step_of(std::uint64_t row) const {
-  if (tail != TailRule::even || divides()) return row / batch;
+  if (tail != Tail::even || divides()) return row / batch;
   // The first steps have one sample more than the others.
   const std::uint64_t small = count / steps();
   const std::uint64_t larger = count % steps();
@@ -49,13 +49,13 @@ std::uint64_t Groups::step_of(std::uint64_t row) const {
 }
 
 std::uint64_t Groups::delivered() const {
-  const bool filled = tail == TailRule::drop || tail == TailRule::wrap;
+  const bool filled = tail == Tail::drop || tail == Tail::wrap;
   return count == kEndless || !filled ? count : steps() * batch;
 }
 
 std::uint64_t Groups::fewest(std::uint64_t among) const {
   among = std::min(among, steps());
-  if (among == 0 || tail == TailRule::pad) return kEndless;
+  if (among == 0 || tail == Tail::pad) return kEndless;
   return among == kEndless ? batch : size(among - 1);
 }
 
@@ -318,7 +318,7 @@ std::optional<std::uint32_t> Steps::short_leaf(std::uint64_t first, std::uint64_
   std::optional<std::uint32_t> found;
   for_each_leaf(first, last, [&found](const Part& leaf, std::uint64_t, std::uint64_t until) {
     const Groups& groups = leaf.groups;
-    if (!found && groups.tail == TailRule::strict && !groups.divides() && until == leaf.count)
+    if (!found && groups.tail == Tail::strict && !groups.divides() && until == leaf.count)
       found = leaf.leaf;
   });
   return found;

@@ -10,6 +10,7 @@
 
 #include "base/mix.h"
 #include "order/permutation.h"
+#include "penstock/tail.h"
 
 namespace penstock {
 
@@ -29,15 +30,11 @@ constexpr std::uint64_t nested_round(std::uint64_t outer, std::uint64_t rounds,
   return overflows ? combine(outer, inner) : round;
 }
 
-/// What to do with the last samples if the groups do not come out even. `pad` and `strict` group
-/// like `keep`: for `pad` the cut adds padding, for `strict` the plan refuses short groups.
-enum class TailRule : std::uint8_t { keep, drop, even, wrap, pad, strict };
-
 /// `count` samples in groups of `batch`.
 struct Groups {
   std::uint64_t count = 0;
   std::uint64_t batch = 1;
-  TailRule tail = TailRule::keep;
+  Tail tail = Tail::short_;
 
   [[nodiscard]] std::uint64_t steps() const;
   [[nodiscard]] std::uint64_t first(std::uint64_t step) const;
@@ -48,10 +45,10 @@ struct Groups {
   [[nodiscard]] std::uint64_t delivered() const;
   /// `wrap`: the order starts again after this many samples; otherwise 0.
   [[nodiscard]] std::uint64_t period() const {
-    return tail == TailRule::wrap && count != kEndless ? count : 0;
+    return tail == Tail::wrap && count != kEndless ? count : 0;
   }
   /// `pad`: slots of every step; otherwise 0.
-  [[nodiscard]] std::uint64_t padded_to() const { return tail == TailRule::pad ? batch : 0; }
+  [[nodiscard]] std::uint64_t padded_to() const { return tail == Tail::pad ? batch : 0; }
   /// True if every step has `batch` samples.
   [[nodiscard]] bool divides() const { return count == kEndless || count % batch == 0; }
   /// Samples of the smallest of the first `among` steps, which is the last of them; kEndless if

@@ -38,19 +38,19 @@ struct Tree {
   std::string words = {};
 };
 
-constexpr TailRule kTails[] = {TailRule::keep, TailRule::drop, TailRule::even,
-                               TailRule::wrap, TailRule::pad,  TailRule::strict};
+constexpr Tail kTails[] = {Tail::short_, Tail::drop, Tail::even,
+                           Tail::wrap,   Tail::pad,  Tail::strict};
 constexpr const char* kTailWords[] = {"", " drop", " even", " wrap", " pad", " strict"};
 
 /// Samples of the next step when `left` of them are left; nothing where the step is dropped.
 std::optional<std::uint64_t> next_size(std::uint64_t left, Groups groups) {
-  if (left >= groups.batch && groups.tail != TailRule::even) return groups.batch;
+  if (left >= groups.batch && groups.tail != Tail::even) return groups.batch;
   switch (groups.tail) {
-    case TailRule::drop:
+    case Tail::drop:
       return std::nullopt;
-    case TailRule::wrap:
+    case Tail::wrap:
       return groups.batch;
-    case TailRule::even: {
+    case Tail::even: {
       if (left == kEndless) return groups.batch;
       const std::uint64_t steps_left = (left + groups.batch - 1) / groups.batch;
       return (left + steps_left - 1) / steps_left;
@@ -63,8 +63,8 @@ std::optional<std::uint64_t> next_size(std::uint64_t left, Groups groups) {
 Tree leaf(std::uint32_t number, Groups groups) {
   auto list = [=](Turn turn, std::size_t limit) {
     std::vector<Place> places;
-    const bool wraps = groups.tail == TailRule::wrap && groups.count != kEndless;
-    const std::uint64_t slots = groups.tail == TailRule::pad ? groups.batch : 0;
+    const bool wraps = groups.tail == Tail::wrap && groups.count != kEndless;
+    const std::uint64_t slots = groups.tail == Tail::pad ? groups.batch : 0;
     for (std::uint64_t first = 0; first < groups.count && places.size() < limit;) {
       const auto size =
           next_size(groups.count == kEndless ? kEndless : groups.count - first, groups);
@@ -193,7 +193,7 @@ void for_each_tree(const std::function<void(const Tree&)>& check) {
   for (std::uint64_t number = 0; number <= 13; ++number) {
     const std::uint64_t count = number == 13 ? kEndless : number;
     for (std::uint64_t batch = 1; batch <= 5; ++batch) {
-      for (const TailRule tail : kTails) {
+      for (const Tail tail : kTails) {
         const Tree root = leaf(0, {.count = count, .batch = batch, .tail = tail});
         check(root);
         for (const Tree& one : grown(root)) {
@@ -289,7 +289,7 @@ TEST(StepsTest, OnlyABatchAndRepeatsOfItAreSingle) {
 }
 
 TEST(StepsTest, SpanCountsDroppedSamplesToo) {
-  const Steps steps = Steps::leaf(0, {.count = 11, .batch = 4, .tail = TailRule::drop});
+  const Steps steps = Steps::leaf(0, {.count = 11, .batch = 4, .tail = Tail::drop});
   EXPECT_EQ(steps.rows(), 8U);
   EXPECT_EQ(steps.span(), 11U);
   EXPECT_EQ(steps.repeated(3).span(), 33U);
@@ -297,7 +297,7 @@ TEST(StepsTest, SpanCountsDroppedSamplesToo) {
 }
 
 TEST(StepsTest, AWrapCountsTheSamplesOfItsRoundOnce) {
-  const Steps steps = Steps::leaf(0, {.count = 11, .batch = 4, .tail = TailRule::wrap});
+  const Steps steps = Steps::leaf(0, {.count = 11, .batch = 4, .tail = Tail::wrap});
   EXPECT_EQ(steps.rows(), 12U);
   EXPECT_EQ(steps.span(), 11U);
   EXPECT_EQ(steps.repeated(3).rows(), 36U);
@@ -305,7 +305,7 @@ TEST(StepsTest, AWrapCountsTheSamplesOfItsRoundOnce) {
 }
 
 TEST(StepsTest, AHundredAndThreeInSixteensAreSpreadEvenly) {
-  const Groups groups{.count = 103, .batch = 16, .tail = TailRule::even};
+  const Groups groups{.count = 103, .batch = 16, .tail = Tail::even};
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t step = 0; step < groups.steps(); ++step) sizes.push_back(groups.size(step));
   EXPECT_EQ(sizes, (std::vector<std::uint64_t>{15, 15, 15, 15, 15, 14, 14}));
@@ -314,7 +314,7 @@ TEST(StepsTest, AHundredAndThreeInSixteensAreSpreadEvenly) {
 TEST(StepsTest, TheStepOfARowIsTheOneThatHoldsIt) {
   for (std::uint64_t count = 0; count <= 40; ++count)
     for (std::uint64_t batch = 1; batch <= 12; ++batch)
-      for (const TailRule tail : kTails) {
+      for (const Tail tail : kTails) {
         const Groups groups{count, batch, tail};
         std::uint64_t row = 0;
         for (std::uint64_t step = 0; step < groups.steps(); ++step)
@@ -326,7 +326,7 @@ TEST(StepsTest, TheStepOfARowIsTheOneThatHoldsIt) {
 
 TEST(StepsTest, LapsOfAWrapBelowAWrapAreAllDifferent) {
   // What unbatch asks of an inner wrap: 2 samples by 5, in three laps for each outer lap.
-  const Steps inner = Steps::leaf(0, {.count = 2, .batch = 5, .tail = TailRule::wrap});
+  const Steps inner = Steps::leaf(0, {.count = 2, .batch = 5, .tail = Tail::wrap});
   Rows rows;
   for (std::uint64_t lap = 0; lap < 3; ++lap)
     for (std::uint64_t row = 0; row < inner.rows(); ++row) {

@@ -34,13 +34,13 @@ StepFlowPtr Compiler::step_flow(const Node& node, std::uint64_t first_id, std::o
   return node.verb->step_flow(*this, node, first_id, tail, chains);
 }
 
-TailRule stream_tail(const Node& batch, std::optional<Tail> tail) {
-  const TailRule rule = batch.groups(tail)->tail;
-  if (rule != TailRule::keep && rule != TailRule::drop && rule != TailRule::pad)
+Tail stream_tail(const Node& batch, std::optional<Tail> tail) {
+  const Tail rule = batch.groups(tail)->tail;
+  if (rule != Tail::short_ && rule != Tail::drop && rule != Tail::pad)
     throw ConfigError(
         fmt::format("batch: tail={} needs to know how many samples there are; a stream does not "
                     "say before it ends",
-                    tail_name(tail_of(rule))),
+                    tail_name(rule)),
         {}, "use tail short, pad or drop");
   return rule;
 }

@@ -75,6 +75,6 @@ class Compiler {
 
 /// The tail rule of a batch node in a stream. Throws ConfigError for policies that need to know how
 /// many samples there will be.
-TailRule stream_tail(const Node& batch, std::optional<Tail> tail);
+Tail stream_tail(const Node& batch, std::optional<Tail> tail);
 
 }  // namespace penstock

@@ -34,7 +34,7 @@ std::string known_remedies(const Numbers& numbers) {
   const auto& [groups, shares] = numbers;
   std::vector<std::string> remedies;
   for (const Tail tail : {Tail::even, Tail::pad, Tail::drop, Tail::wrap}) {
-    const Groups other{groups.count, groups.batch, rule_of(tail)};
+    const Groups other{groups.count, groups.batch, tail};
     if (!fills_all(other, shares)) continue;
     const std::uint64_t lost =
         other.delivered() < groups.count ? groups.count - other.delivered() : 0;
@@ -62,8 +62,8 @@ std::string known_remedies(const Numbers& numbers) {
 /// How many samples the last step of a stream has, nobody knows before it comes.
 void refuse_stream(const Numbers& numbers) {
   const auto& [groups, shares] = numbers;
-  const bool full = groups.tail == TailRule::pad || groups.tail == TailRule::drop;
-  const bool enough = groups.tail == TailRule::pad || groups.batch >= shares;
+  const bool full = groups.tail == Tail::pad || groups.tail == Tail::drop;
+  const bool enough = groups.tail == Tail::pad || groups.batch >= shares;
   if (full && enough) return;
   const std::string deliver = "empty=deliver where the loop can do without a step";
   const bool drops = groups.batch >= shares;

@@ -77,7 +77,7 @@ void add_cost(const Node& node, std::optional<Tail> tail, std::uint64_t shares, 
       cost.dropped += groups.count - groups.delivered();
     if (counted && groups.delivered() > groups.count)
       cost.repeated += groups.delivered() - groups.count;
-    if (groups.tail == TailRule::pad && shares > 0) {
+    if (groups.tail == Tail::pad && shares > 0) {
       cost.pads = true;
       const std::uint64_t slots = Cut{0, shares, groups.batch}.slots() * shares;
       if (counted) cost.rows += groups.steps() * slots;

@@ -115,7 +115,7 @@ std::uint64_t largest_step_of(const PlanData& plan) {
   for (const Node* leaf : shape.leaves) {
     const auto groups = leaf->groups(plan.options.tail);
     if (!groups) continue;
-    const bool filled = groups->tail == TailRule::pad || groups->tail == TailRule::wrap;
+    const bool filled = groups->tail == Tail::pad || groups->tail == Tail::wrap;
     std::uint64_t samples = filled ? groups->batch : std::min(groups->batch, groups->count);
     if (plan.program.stream && !filled)
       samples = std::min(samples, kStreamShare * plan.options.shares.total);

@@ -44,8 +44,7 @@ std::vector<std::uint64_t> sizes_that_divide(const Numbers& numbers) {
   const bool endless = groups.count == kEndless;
   for (const Tail tail : {Tail::short_, Tail::even, Tail::pad, Tail::drop, Tail::wrap}) {
     // Dropping helps only where something is left; where the data is endless all are the same.
-    if (tail == Tail::drop && Groups{groups.count, groups.batch, TailRule::drop}.steps() == 0)
-      continue;
+    if (tail == Tail::drop && Groups{groups.count, groups.batch, Tail::drop}.steps() == 0) continue;
     if (endless && changes_steps(tail)) continue;
     remedies.push_back(fmt::format("tail={}", tail_name(tail)));
   }
@@ -72,7 +71,7 @@ void check_strict(const PlanData& plan) {
       continue;
     }
     const Groups groups = *node.groups(plan.options.tail);
-    if (groups.tail != TailRule::strict) continue;
+    if (groups.tail != Tail::strict) continue;
     if (short_leaf == leaf)
       refuse({groups, shares},
              fmt::format("the last step has {} samples", groups.count % groups.batch));

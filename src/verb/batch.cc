@@ -18,7 +18,7 @@ namespace {
 struct StreamBatch {
   std::uint32_t leaf = 0;
   std::uint64_t size = 1;
-  TailRule tail = TailRule::keep;  // or drop, or pad
+  Tail tail = Tail::short_;  // or drop, or pad
 };
 
 class BatchCursor final : public CursorOver<StepCursor, Cursor> {
@@ -40,8 +40,8 @@ class BatchCursor final : public CursorOver<StepCursor, Cursor> {
       rows += *got;
       ended_ = *got < wanted ? 1 : 0;
     }
-    if (rows == 0 || (rows < batch_.size && batch_.tail == TailRule::drop)) return false;
-    step.padded_to = batch_.tail == TailRule::pad ? batch_.size : 0;
+    if (rows == 0 || (rows < batch_.size && batch_.tail == Tail::drop)) return false;
+    step.padded_to = batch_.tail == Tail::pad ? batch_.size : 0;
     step.leaf = batch_.leaf;
     step.pass = pass_;
     step.rows = rows;
@@ -63,7 +63,7 @@ class BatchVerb final : public Verb {
   [[nodiscard]] Words words() const override { return {"batch", line(tail_)}; }
   [[nodiscard]] Facts facts(const Node& node) const override {
     const Groups own = *groups(node, std::nullopt);
-    return {.is_leaf = true, .copies = own.tail == TailRule::wrap && !own.divides()};
+    return {.is_leaf = true, .copies = own.tail == Tail::wrap && !own.divides()};
   }
   void add_order(const Node& node, const Counting& counting,
                  std::vector<std::string>& lines) const override {
@@ -132,7 +132,8 @@ class BatchVerb final : public Verb {
   [[nodiscard]] Groups of(const Cardinality& samples, std::optional<Tail> tail) const {
     const Tail unnamed = PENSTOCK_OFF("tail.short") ? Tail::drop : Tail::short_;
     const Tail policy = tail_.value_or(tail.value_or(unnamed));
-    return {samples.is_counted() ? samples.count() : kEndless, size_, rule_of(policy)};
+    (void)tail_name(policy);  // throws for a value that is no policy
+    return {samples.is_counted() ? samples.count() : kEndless, size_, policy};
   }
 
  private:

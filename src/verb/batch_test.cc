@@ -11,10 +11,10 @@ using testing::HasSubstr;
 
 TEST(BatchVerbTest, TheTailThatABatchNamesWinsOverThePlans) {
   const Dataset named = tagged(0, 10).batch(4, {.tail = Tail::drop});
-  EXPECT_EQ(named.node()->groups(Tail::pad)->tail, TailRule::drop);
+  EXPECT_EQ(named.node()->groups(Tail::pad)->tail, Tail::drop);
   const Dataset unnamed = tagged(0, 10).batch(4);
-  EXPECT_EQ(unnamed.node()->groups(Tail::pad)->tail, TailRule::pad);
-  EXPECT_EQ(unnamed.node()->groups({})->tail, TailRule::keep);
+  EXPECT_EQ(unnamed.node()->groups(Tail::pad)->tail, Tail::pad);
+  EXPECT_EQ(unnamed.node()->groups({})->tail, Tail::short_);
   EXPECT_EQ(unnamed.node()->groups({})->batch, 4U);
 }
 

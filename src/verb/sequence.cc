@@ -27,7 +27,7 @@ class FromSequence final : public Origin {
   }
   /// Each batch is one element; how many rows it has is known when it arrives.
   [[nodiscard]] Steps steps(const Node& node, StepsWalk& walk) const override {
-    return walk.leaf(node, {source_->size(), 1, TailRule::keep});
+    return walk.leaf(node, {source_->size(), 1, Tail::short_});
   }
   [[nodiscard]] Promise promise(const Node&, const Delivery&) const override {
     return {{}, 0, false};

@@ -52,7 +52,7 @@ PROPERTY = [
     Mutant("a cache that keeps another turn", "src/verb/cache.cc",
      "const Ask first_turn{{0, 0},", "const Ask first_turn{{0, 1},"),
     Mutant("drop keeps the tail", "src/order/steps.cc",
-     "(tail != TailRule::drop && count % batch != 0 ? 1 : 0)", "(count % batch != 0 ? 1 : 0)"),
+     "(tail != Tail::drop && count % batch != 0 ? 1 : 0)", "(count % batch != 0 ? 1 : 0)"),
     Mutant("shard that always starts at 0", "src/verb/shard.cc",
      "out[i] = first + stride * ask.positions[i];", "out[i] = stride * ask.positions[i];"),
     Mutant("the end of an epoch is not the start of the next", "src/feed/iterator_state.cc",
