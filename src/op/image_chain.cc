@@ -249,7 +249,7 @@ std::shared_ptr<const Op> make_image_chain(const Json& arguments) {
 namespace image {
 
 struct Chain::Impl {
-  std::vector<Step> steps = {};
+  std::vector<ChainStep> steps = {};
   std::string field = {};
   std::uint64_t seed = 0;
 

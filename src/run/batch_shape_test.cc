@@ -11,6 +11,7 @@
 #include "penstock/error.h"
 #include "run/plan_for_tests.h"
 #include "sample/rows.h"
+#include "verb/map.h"
 
 namespace penstock {
 namespace {
