@@ -66,7 +66,7 @@ void Pacing::measured_bytes(std::uint64_t bytes) {
   if (window_ > window_max_) decide(window_max_, "as many steps as the bytes for them allow");
 }
 
-void Pacing::measured(std::uint64_t rows, std::uint64_t nanoseconds) {
+void Pacing::measured(std::uint64_t rows, std::uint64_t nanoseconds, std::uint64_t window_min) {
   if (rows == 0 || nanoseconds == 0) return;
   const double cost = static_cast<double>(nanoseconds) / static_cast<double>(rows);
   row_cost_ = row_cost_ == 0 ? cost : 0.9 * row_cost_ + 0.1 * cost;
@@ -78,8 +78,9 @@ void Pacing::measured(std::uint64_t rows, std::uint64_t nanoseconds) {
   const std::uint64_t needed = std::max<std::uint64_t>(
       {limits_.threads + 1ULL, limits_.steps_wished, divide_up(rows_ahead, limits_.step_rows),
        divide_up(read_rows_, limits_.step_rows)});
-  if (needed * spare_ > window_ || needed * spare_ * 4 < window_)
-    decide(needed * spare_, "tasks of about 100 us, four ahead for each thread");
+  const std::uint64_t wanted = std::max(needed * spare_, window_min);
+  if (wanted > window_ || wanted * 4 < window_)
+    decide(wanted, "tasks of about 100 us, four ahead for each thread");
 }
 
 void Pacing::consumer_waited() {

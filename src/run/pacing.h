@@ -47,8 +47,9 @@ class Pacing {
   /// Steps that may be in flight or waiting for the consumer; at least 1.
   [[nodiscard]] std::uint64_t window() const { return window_; }
 
-  /// A task of `rows` rows took `nanoseconds`; 0 where the clock did not move.
-  void measured(std::uint64_t rows, std::uint64_t nanoseconds);
+  /// A task of `rows` rows took `nanoseconds`; 0 where the clock did not move. The window stays at
+  /// `window_min` steps or more, where bytes allow.
+  void measured(std::uint64_t rows, std::uint64_t nanoseconds, std::uint64_t window_min = 0);
   /// A step turned out to hold `bytes`: texts and ragged fields are not in its layout.
   void measured_bytes(std::uint64_t bytes);
   /// Bytes that a step is expected to hold.

@@ -48,6 +48,20 @@ TEST(PacingTest, CheapRowsAreTakenInRunsOfManySteps) {
   EXPECT_GE(pacing.window() * 256, 8 * pacing.task_rows() / 2);
 }
 
+TEST(PacingTest, TheWindowStaysWhereItIsAskedToStayWithinItsBytes) {
+  Pacing pacing = pace(256);
+  run_tasks(pacing, 10);
+  const std::uint64_t wide = pacing.window();
+  ASSERT_GT(wide, 40U);
+  pacing.measured(1, 1'000'000'000, wide);
+  EXPECT_EQ(pacing.window(), wide);
+  pacing.measured(1, 1'000'000'000);
+  EXPECT_LT(pacing.window(), 10U);
+  Pacing small = pace(256, 5000);
+  small.measured(1, 1000, 100);
+  EXPECT_EQ(small.window(), 5U);
+}
+
 TEST(PacingTest, TheWindowNeverPassesItsBytes) {
   Pacing pacing = pace(256, 5000);
   run_tasks(pacing, 1);

@@ -112,6 +112,7 @@ bool Window::choose_task(Task& task) {
   } else if (claim(task.pieces)) {
     const Piece& first = task.pieces.front();
     task.first_step = first.step->number();
+    task.steps = task.pieces.back().step->number() - task.first_step + 1;
     task.first_share = settings_.step.shares.first + static_cast<std::uint32_t>(first.share);
     task.first_row = first.first;
     task.leaf = first.step->place().leaf;
@@ -154,7 +155,11 @@ void Window::end_task(Task& task, std::uint64_t rows) {
       notify = consumer_waits_;
     } else if (task.kind == Task::Kind::rows) {
       pacing_.read_ahead(opener_.rows_ahead());
-      pacing_.measured(rows, count_of(clock_.now() - task.began));
+      // A thread that is stuck must not hold all steps, or the others have nothing to do: the
+      // window stays what it was when that thread took its rows.
+      std::uint64_t held = 0;
+      for (const Task* other : tasks_) held = std::max(held, other->steps);
+      pacing_.measured(rows, count_of(clock_.now() - task.began), 2 * held * settings_.threads);
       if (task.step_bytes > 0) {
         pacing_.measured_bytes(task.step_bytes);
         step_bytes_.store(pacing_.step_bytes(), std::memory_order_relaxed);
@@ -228,13 +233,14 @@ bool Window::wait(Awaited awaited, Nanoseconds pause) {
   Lock lock(mutex_);
   if (stopped_ || broken_ || find(awaited) != Found::nothing) return true;
   // Threads that are idle while we wait say that the window was too small; busy ones don't.
+  bool grew = false;
   if (starved_.load() && tasks_.size() < settings_.threads) {
     pacing_.consumer_waited();
-    size_.store(pacing_.window(), std::memory_order_relaxed);
+    grew = size_.exchange(pacing_.window(), std::memory_order_relaxed) < pacing_.window();
   }
   // A task notifies us at its end, which saves a wake-up for each small step; but a step that is
   // complete must not wait for the slow sample that came after it, so we look ourselves too.
-  if (settings_.stream) wake_if_starved();
+  if (settings_.stream || grew) wake_if_starved();
   consumer_waits_ = true;
   changed_.wait_for(mutex_, pause);
   consumer_waits_ = false;

@@ -233,6 +233,81 @@ TEST_F(WindowTest, WhatBreaksATaskIsThrownToTheConsumer) {
   EXPECT_EQ(window.inspect([](const auto&, const auto& tasks) { return tasks.size(); }), 0U);
 }
 
+TEST_F(WindowTest, TheWindowDoesNotShrinkToTheStepsThatAStuckThreadHolds) {
+  Window& window = this->window({.threads = 2, .end = 100'000});
+  begin(2);
+  const auto run = [&](Nanoseconds took) {
+    Task task;
+    if (!window.begin_task(task)) return false;
+    clock_.advance(took);
+    std::uint64_t rows = 0;
+    for (const Piece& piece : task.pieces) {
+      rows += piece.rows;
+      if (piece.step->arrived(piece.rows)) piece.step->set_ready();
+    }
+    window.end_task(task, rows);
+    take();
+    return true;
+  };
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(run(Nanoseconds(100)));
+  Task stuck;
+  ASSERT_TRUE(window.begin_task(stuck));
+  EXPECT_GT(stuck.steps, 8U) << "rows that cost next to nothing";
+  // Rows that cost much: as few steps as there are threads would do for those.
+  ASSERT_TRUE(run(std::chrono::seconds(1)));
+  ASSERT_TRUE(run(std::chrono::seconds(1)));
+  EXPECT_TRUE(run(std::chrono::seconds(1)));
+  window.end_task(stuck, 0);
+}
+
+/// Has nothing to do; counts how often a thread of the pool asks.
+class AskedWork final : public Work {
+ public:
+  bool run_one() override {
+    Lock lock(mutex_);
+    ++asked_;
+    changed_.notify_all();
+    return false;
+  }
+  /// Returns once a thread has asked `count` times; false when that does not happen.
+  bool wait_for(int count) {
+    Lock lock(mutex_);
+    for (int i = 0; i < 600 && asked_ < count; ++i)
+      changed_.wait_for(mutex_, std::chrono::milliseconds(100));
+    return asked_ >= count;
+  }
+
+ private:
+  Mutex mutex_;
+  Condition changed_;
+  int asked_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+};
+
+// A thread that is stuck in a function may hold all steps that the window allows.
+TEST_F(WindowTest, AThreadThatFoundTheWindowFullIsWokenWhenAWaitWidensIt) {
+  Pool pool(1);
+  const auto work = std::make_shared<AskedWork>();
+  pool.attach(work, 1);
+  ASSERT_TRUE(work->wait_for(1));
+  Window& window = this->window({.threads = 2});
+  begin(2);
+  window.attach(&pool);
+  while (true) {
+    Task task;
+    if (!window.begin_task(task)) break;
+    window.end_task(task, 0);  // without its rows
+  }
+  const std::size_t opened = opener_.opened.size();
+  EXPECT_FALSE(window.wait(Window::Awaited::ready_step, std::chrono::microseconds(1)));
+  EXPECT_TRUE(work->wait_for(2));
+  Task task;
+  EXPECT_TRUE(window.begin_task(task));
+  EXPECT_GT(opener_.opened.size(), opened);
+  window.stop();
+  window.end_task(task, 0);
+  pool.detach(*work);
+}
+
 class StreamWindowTest : public WindowTest {
  protected:
   /// A step that was pulled.
