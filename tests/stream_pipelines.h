@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/number_streams.h"
+#include "plan/number_streams_for_tests.h"
 #include "tests/pipelines.h"
 
 namespace penstock::testing {

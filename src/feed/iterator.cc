@@ -30,7 +30,7 @@ StepBatches Iterator::Impl::replay_stream(std::uint64_t step) {
 
 void Iterator::Impl::start_run() {
   watch_->shares.epoch_begins();
-  for (const Chain& chain : plan_.data()->program.chains)
+  for (const LeafProgram& chain : plan_.data()->program.chains)
     if (chain.sequence) chain.sequence->enter_epoch(epoch_);
   entered_ = true;
   RunSettings settings;

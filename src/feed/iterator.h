@@ -171,7 +171,7 @@ class Iterator::Impl {
 
   [[nodiscard]] bool pure_sequences() const {
     const auto& chains = plan_.data()->program.chains;
-    return std::ranges::any_of(chains, [](const Chain& chain) {
+    return std::ranges::any_of(chains, [](const LeafProgram& chain) {
       return chain.sequence && chain.sequence->options().pure;
     });
   }
@@ -181,7 +181,7 @@ class Iterator::Impl {
     std::optional<std::string> wrong;
     if (!entered_ || failed_ || stuck_) return wrong;
     entered_ = false;
-    for (const Chain& chain : plan_.data()->program.chains) {
+    for (const LeafProgram& chain : plan_.data()->program.chains) {
       if (!chain.sequence) continue;
       try {
         if (auto told = chain.sequence->finish()) wrong = std::move(told);

@@ -22,7 +22,7 @@ class Flow;
 class Node;
 class Stage;
 class StepFlow;
-struct Chain;
+struct LeafProgram;
 struct Deferred;
 struct Hints;
 struct Promise;
@@ -115,12 +115,12 @@ class Verb {
                                                  std::uint64_t first_id,
                                                  std::vector<Deferred>& deferred) const;
   /// One chain for each leaf of a batched node.
-  [[nodiscard]] virtual std::vector<Chain> chains(Compiler& compiler, const Node& node,
-                                                  std::uint64_t first_id) const = 0;
+  [[nodiscard]] virtual std::vector<LeafProgram> chains(Compiler& compiler, const Node& node,
+                                                        std::uint64_t first_id) const = 0;
   /// The steps of a batched stream; adds the chains of its leaves to `chains`.
   [[nodiscard]] virtual StepFlowPtr step_flow(Compiler& compiler, const Node& node,
                                               std::uint64_t first_id, std::optional<Tail> tail,
-                                              std::vector<Chain>& chains) const = 0;
+                                              std::vector<LeafProgram>& chains) const = 0;
   /// What it does to the steps of its input, or the steps that begin here.
   [[nodiscard]] virtual Steps steps(const Node& node, StepsWalk& walk) const = 0;
   /// How often each sample comes at most, for Plan::check.

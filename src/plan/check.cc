@@ -149,7 +149,7 @@ std::optional<std::string> wrong_cut(const Place& place, const Cut& cut) {
 SampleKey key_of(const PlanData& plan, std::uint64_t id) {
   // Ids ascend from chain to chain, as the sources do.
   SampleKey key;
-  for (const Chain& chain : plan.program.chains)
+  for (const LeafProgram& chain : plan.program.chains)
     if (chain.samples->ids().parts.front().first_id <= id) key = chain.samples->ids().key(id);
   return key;
 }

@@ -29,7 +29,7 @@ FlowPtr Compiler::flow_before_maps(const Node& node, std::uint64_t first_id,
 }
 
 StepFlowPtr Compiler::step_flow(const Node& node, std::uint64_t first_id, std::optional<Tail> tail,
-                                std::vector<Chain>& chains) {
+                                std::vector<LeafProgram>& chains) {
   if (!node.stream) return numbered_steps(node, first_id, tail, chains);
   return node.verb->step_flow(*this, node, first_id, tail, chains);
 }
@@ -46,13 +46,13 @@ Tail stream_tail(const Node& batch, std::optional<Tail> tail) {
 }
 
 StepFlowPtr Compiler::numbered_steps(const Node& node, std::uint64_t first_id,
-                                     std::optional<Tail> tail, std::vector<Chain>& chains) {
+                                     std::optional<Tail> tail, std::vector<LeafProgram>& chains) {
   const auto first = static_cast<std::uint32_t>(chains.size());
-  std::vector<Chain> compiled = this->chains(node, first_id);
+  std::vector<LeafProgram> compiled = this->chains(node, first_id);
   StepsOf shape = steps_of(node, tail, options_.drawn_seed);
   std::vector<StagePtr> indexed;
   std::vector<SequenceLeaf> sequences;
-  for (Chain& chain : compiled) {
+  for (LeafProgram& chain : compiled) {
     if (chain.sequence) {
       sequences.push_back({std::exchange(chain.sequence, nullptr), chain.first_id});
       chains.push_back(std::move(chain));

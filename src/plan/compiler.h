@@ -28,14 +28,14 @@ class Compiler {
   StagePtr samples(const Node& node, std::uint64_t first_id) {
     return node.verb->samples(*this, node, first_id);
   }
-  std::vector<Chain> chains(const Node& node, std::uint64_t first_id) {
+  std::vector<LeafProgram> chains(const Node& node, std::uint64_t first_id) {
     return node.verb->chains(*this, node, first_id);
   }
   FlowPtr flow(const Node& node, std::uint64_t first_id);
   FlowPtr flow_before_maps(const Node& node, std::uint64_t first_id,
                            std::vector<Deferred>& deferred);
   StepFlowPtr step_flow(const Node& node, std::uint64_t first_id, std::optional<Tail> tail,
-                        std::vector<Chain>& chains);
+                        std::vector<LeafProgram>& chains);
 
   // What verbs need while they compile themselves
   [[nodiscard]] const CompileOptions& options() const { return options_; }
@@ -60,7 +60,7 @@ class Compiler {
 
  private:
   StepFlowPtr numbered_steps(const Node& node, std::uint64_t first_id, std::optional<Tail> tail,
-                             std::vector<Chain>& chains);
+                             std::vector<LeafProgram>& chains);
 
   CompileOptions options_;
   std::uint32_t sources_ = 0;

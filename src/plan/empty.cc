@@ -11,27 +11,22 @@
 namespace penstock {
 namespace {
 
-struct Numbers {
-  Groups groups;         // N and G
-  std::uint64_t shares;  // R
-};
-
 bool fills_all(const Groups& groups, std::uint64_t shares) {
   return groups.steps() > 0 && groups.fewest() >= shares;
 }
 
 /// The next larger batch size under which, with the same policy, every share has a sample.
-std::optional<std::uint64_t> size_that_fills(const Numbers& numbers) {
+std::optional<std::uint64_t> size_that_fills(const GroupsAndShares& given) {
   constexpr std::uint64_t kLookMax = 1 << 12;
-  const auto& [groups, shares] = numbers;
+  const auto& [groups, shares] = given;
   const std::uint64_t least = std::max(groups.batch + 1, shares);
   for (std::uint64_t size = least; size < least + kLookMax && size <= groups.count; ++size)
     if (fills_all({groups.count, size, groups.tail}, shares)) return size;
   return std::nullopt;
 }
 
-std::string known_remedies(const Numbers& numbers) {
-  const auto& [groups, shares] = numbers;
+std::string known_remedies(const GroupsAndShares& given) {
+  const auto& [groups, shares] = given;
   std::vector<std::string> remedies;
   for (const Tail tail : {Tail::even, Tail::pad, Tail::drop, Tail::wrap}) {
     const Groups other{groups.count, groups.batch, tail};
@@ -41,17 +36,16 @@ std::string known_remedies(const Numbers& numbers) {
     remedies.push_back(fmt::format("tail={}{}", tail_name(tail),
                                    lost > 0 ? fmt::format(" (loses {})", lost) : ""));
   }
-  if (const auto size = size_that_fills(numbers))
-    remedies.push_back(fmt::format("batch({})", *size));
+  if (const auto size = size_that_fills(given)) remedies.push_back(fmt::format("batch({})", *size));
   if (const std::uint64_t fewest = groups.fewest(); fewest > 0)
     remedies.push_back(fmt::format("at most {} process{}", fewest, fewest == 1 ? "" : "es"));
   remedies.emplace_back("empty=deliver where the loop can do without a step");
   return fmt::format("any of these works: {}", fmt::join(remedies, ", "));
 }
 
-[[noreturn]] void refuse(const std::string& what, const Numbers& numbers,
+[[noreturn]] void refuse(const std::string& what, const GroupsAndShares& given,
                          const std::string& remedies) {
-  const auto& [groups, shares] = numbers;
+  const auto& [groups, shares] = given;
   throw ConfigError(
       fmt::format("batch({}): {} (N = {} samples, G = {}, R = {} shares)", groups.batch, what,
                   groups.count == kEndless ? "unknown" : fmt::format("{}", groups.count),
@@ -60,8 +54,8 @@ std::string known_remedies(const Numbers& numbers) {
 }
 
 /// How many samples the last step of a stream has, nobody knows before it comes.
-void refuse_stream(const Numbers& numbers) {
-  const auto& [groups, shares] = numbers;
+void refuse_stream(const GroupsAndShares& given) {
+  const auto& [groups, shares] = given;
   const bool full = groups.tail == Tail::pad || groups.tail == Tail::drop;
   const bool enough = groups.tail == Tail::pad || groups.batch >= shares;
   if (full && enough) return;
@@ -69,7 +63,7 @@ void refuse_stream(const Numbers& numbers) {
   const bool drops = groups.batch >= shares;
   refuse(enough ? "the last step of a stream may leave shares without a sample"
                 : fmt::format("{} shares have no sample in any step", shares - groups.batch),
-         numbers,
+         given,
          fmt::format("any of these works: tail=pad, {}{}", drops ? "tail=drop, " : "", deliver));
 }
 

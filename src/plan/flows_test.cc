@@ -14,7 +14,7 @@
 
 #include "order/permutation.h"
 #include "penstock/dataset.h"
-#include "plan/number_streams.h"
+#include "plan/number_streams_for_tests.h"
 #include "plan/program.h"
 #include "plan/stages.h"
 #include "sample/rows.h"

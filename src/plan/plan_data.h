@@ -24,6 +24,12 @@ struct PlanData {
   Geometry geometry;  // of a pass that is not resumed
 };
 
+/// What decides whether every share has samples in every step.
+struct GroupsAndShares {
+  Groups groups;         // N and G
+  std::uint64_t shares;  // R
+};
+
 /// The largest global batch.
 std::uint64_t batch_samples_of(const PlanData& plan);
 /// Samples, or rows where they are padded, of the largest step: less than the batch size where

@@ -10,7 +10,7 @@ namespace penstock {
 
 bool has_sequence(const Program& program) {
   return std::ranges::any_of(program.chains,
-                             [](const Chain& chain) { return chain.sequence != nullptr; });
+                             [](const LeafProgram& chain) { return chain.sequence != nullptr; });
 }
 
 Program compile(const Node& root, const CompileOptions& options) {

@@ -22,7 +22,8 @@ struct WholeOp {
   MapPlace place;
 };
 
-struct Chain {
+/// How the rows of one leaf, a batch node or a Sequence, are computed.
+struct LeafProgram {
   StagePtr samples;
   std::vector<WholeOp> whole;
   std::shared_ptr<SequenceSource> sequence = {};  // whose batches are asked for, if it is one
@@ -31,7 +32,7 @@ struct Chain {
 
 struct Program {
   Steps steps;
-  std::vector<Chain> chains;               // by batch node
+  std::vector<LeafProgram> chains;         // by batch node
   ElementSpec spec;                        // of a row of the batches
   bool random = false;                     // some op needs to know occurrences
   std::vector<std::string> notes = {};     // for the plan: what is unused or may surprise

@@ -9,7 +9,7 @@
 
 #include "penstock/dataset.h"
 #include "plan/flows.h"
-#include "plan/number_streams.h"
+#include "plan/number_streams_for_tests.h"
 #include "plan/program.h"
 #include "sample/rows.h"
 

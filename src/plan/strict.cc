@@ -10,15 +10,10 @@
 namespace penstock {
 namespace {
 
-struct Numbers {
-  Groups groups;         // N and G
-  std::uint64_t shares;  // R
-};
-
 /// The batch sizes nearest to G, below and above, that divide N and are divided by R.
-std::vector<std::uint64_t> sizes_that_divide(const Numbers& numbers) {
+std::vector<std::uint64_t> sizes_that_divide(const GroupsAndShares& given) {
   constexpr std::uint64_t kLookMax = 1 << 16;
-  const auto& [groups, shares] = numbers;
+  const auto& [groups, shares] = given;
   const auto fits = [&](std::uint64_t size) {
     return groups.count == kEndless || groups.count % size == 0;
   };
@@ -36,10 +31,10 @@ std::vector<std::uint64_t> sizes_that_divide(const Numbers& numbers) {
   return sizes;
 }
 
-[[noreturn]] void refuse(const Numbers& numbers, const std::string& what) {
-  const auto& [groups, shares] = numbers;
+[[noreturn]] void refuse(const GroupsAndShares& given, const std::string& what) {
+  const auto& [groups, shares] = given;
   std::vector<std::string> remedies;
-  for (const std::uint64_t size : sizes_that_divide(numbers))
+  for (const std::uint64_t size : sizes_that_divide(given))
     remedies.push_back(fmt::format("batch({})", size));
   const bool endless = groups.count == kEndless;
   for (const Tail tail : {Tail::short_, Tail::even, Tail::pad, Tail::drop, Tail::wrap}) {

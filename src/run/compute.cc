@@ -106,7 +106,7 @@ Scratch& thread_scratch() {
 
 Result<void> ask_sequence(const Program& program, const Place& place,
                           std::optional<std::uint64_t> step, SequenceBatch& batch) {
-  const Chain& chain = program.chains[place.leaf];
+  const LeafProgram& chain = program.chains[place.leaf];
   auto done = chain.sequence->get(
       {place.first, chain.first_id, place.turn.pass, place.turn.occurrence()}, batch);
   if (!done) done.failure().where.step = step;
@@ -215,7 +215,7 @@ namespace {
 
 /// Row `from_row` to its destination. One whose spec running showed must be what that one was.
 Result<void> put_row(const BlockView& from, std::size_t from_row, const BlockView& to,
-                     std::size_t to_row, const Chain& chain) {
+                     std::size_t to_row, const LeafProgram& chain) {
   if ((from.samples == nullptr) == (to.samples == nullptr)) {
     copy_rows(from, from_row, to, to_row, 1);
     return {};
@@ -239,7 +239,7 @@ Result<void> compute_step(const Program& program, const Place& place,
                           std::span<const Destination> destinations, Scratch& scratch,
                           const BlockView* pulled) {
   const Scratch::Frame frame(scratch);
-  const Chain& chain = program.chains[place.leaf];
+  const LeafProgram& chain = program.chains[place.leaf];
   RowFailures failures;
   Identity like;
   if (!destinations.empty()) like = destinations.front().rows->identity;

@@ -26,7 +26,7 @@ std::string doing(const Task& task, const Program& program, Nanoseconds now) {
   if (task.asked_index)
     return fmt::format("{}, get({}) (step {}) for {:.1f} s", op, *task.asked_index, task.first_step,
                        seconds);
-  const Chain& chain = program.chains[task.leaf];
+  const LeafProgram& chain = program.chains[task.leaf];
   const SampleKey key = chain.samples->ids().key(sample);
   const std::string file = chain.samples->ids().file_of(sample);
   return fmt::format("{} with sample {} of source {}{}{}{} ({}) for {:.1f} s", op, key.number,

@@ -197,7 +197,7 @@ Result<void> StepWorker::compute(const Piece& piece) {
 }
 
 Failure StepWorker::too_few_rows(const StepInFlight& step, std::size_t rows) const {
-  const Chain& chain = plan_->program.chains[step.place().leaf];
+  const LeafProgram& chain = plan_->program.chains[step.place().leaf];
   Failure failure{fmt::format("{}: get({}) gave {} rows for {} processes, and some would have none",
                               chain.sequence->title(), step.asked()->index, rows,
                               plan_->options.shares.total)};

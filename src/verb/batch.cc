@@ -90,15 +90,15 @@ class BatchVerb final : public Verb {
   [[nodiscard]] FlowPtr flow(Compiler&, const Node&, std::uint64_t) const override {
     return unreachable();
   }
-  [[nodiscard]] std::vector<Chain> chains(Compiler& compiler, const Node& node,
-                                          std::uint64_t first_id) const override {
-    std::vector<Chain> chains;
+  [[nodiscard]] std::vector<LeafProgram> chains(Compiler& compiler, const Node& node,
+                                                std::uint64_t first_id) const override {
+    std::vector<LeafProgram> chains;
     chains.push_back({compiler.samples(node.input(), first_id), {}});
     return chains;
   }
   [[nodiscard]] StepFlowPtr step_flow(Compiler& compiler, const Node& node, std::uint64_t first_id,
                                       std::optional<Tail> tail,
-                                      std::vector<Chain>& chains) const override {
+                                      std::vector<LeafProgram>& chains) const override {
     if (const auto warning = batch_of_batches(node.spec)) compiler.warn(*warning);
     std::vector<Deferred> deferred;
     FlowPtr input = compiler.flow_before_maps(node.input(), first_id, deferred);

@@ -180,9 +180,9 @@ class Cache final : public Hint {
     return cached(compiler.samples(node.input(), first_id), compiler, node, first_id);
   }
   /// Batches are kept as their rows, which `Dataset::cache` allows for one batch node only.
-  [[nodiscard]] std::vector<Chain> chains(Compiler& compiler, const Node& node,
-                                          std::uint64_t first_id) const override {
-    std::vector<Chain> chains = compiler.chains(node.input(), first_id);
+  [[nodiscard]] std::vector<LeafProgram> chains(Compiler& compiler, const Node& node,
+                                                std::uint64_t first_id) const override {
+    std::vector<LeafProgram> chains = compiler.chains(node.input(), first_id);
     PENSTOCK_CHECK_EQ(chains.size(), 1U);
     chains.front().samples = cached(std::move(chains.front().samples), compiler, node, first_id);
     return chains;

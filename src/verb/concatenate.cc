@@ -62,17 +62,18 @@ class Concatenate final : public Verb {
     });
     return series_flow(std::move(series), node.spec);
   }
-  [[nodiscard]] std::vector<Chain> chains(Compiler& compiler, const Node& node,
-                                          std::uint64_t first_id) const override {
-    std::vector<Chain> chains;
+  [[nodiscard]] std::vector<LeafProgram> chains(Compiler& compiler, const Node& node,
+                                                std::uint64_t first_id) const override {
+    std::vector<LeafProgram> chains;
     for_parts(node, first_id, [&](const Node& part, std::uint64_t part_first_id) {
-      for (Chain& chain : compiler.chains(part, part_first_id)) chains.push_back(std::move(chain));
+      for (LeafProgram& chain : compiler.chains(part, part_first_id))
+        chains.push_back(std::move(chain));
     });
     return chains;
   }
   [[nodiscard]] StepFlowPtr step_flow(Compiler& compiler, const Node& node, std::uint64_t first_id,
                                       std::optional<Tail> tail,
-                                      std::vector<Chain>& chains) const override {
+                                      std::vector<LeafProgram>& chains) const override {
     Series<OverSteps> series;
     for_parts(node, first_id, [&](const Node& part, std::uint64_t part_first_id) {
       series.parts.push_back(compiler.step_flow(part, part_first_id, tail, chains));

@@ -34,13 +34,13 @@ FlowPtr Hint::flow_before_maps(Compiler& compiler, const Node& node, std::uint64
   return compiler.flow_before_maps(node.input(), first_id, deferred);
 }
 
-std::vector<Chain> Hint::chains(Compiler& compiler, const Node& node,
-                                std::uint64_t first_id) const {
+std::vector<LeafProgram> Hint::chains(Compiler& compiler, const Node& node,
+                                      std::uint64_t first_id) const {
   return compiler.chains(node.input(), first_id);
 }
 
 StepFlowPtr Hint::step_flow(Compiler& compiler, const Node& node, std::uint64_t first_id,
-                            std::optional<Tail> tail, std::vector<Chain>& chains) const {
+                            std::optional<Tail> tail, std::vector<LeafProgram>& chains) const {
   return compiler.step_flow(node.input(), first_id, tail, chains);
 }
 
@@ -76,7 +76,7 @@ FlowPtr Move::flow_before_maps(Compiler& compiler, const Node& node, std::uint64
 }
 
 StepFlowPtr Move::step_flow(Compiler& compiler, const Node& node, std::uint64_t first_id,
-                            std::optional<Tail> tail, std::vector<Chain>& chains) const {
+                            std::optional<Tail> tail, std::vector<LeafProgram>& chains) const {
   return move(Hint::step_flow(compiler, node, first_id, tail, chains));
 }
 
@@ -94,12 +94,12 @@ FlowPtr OnSamples::flow(Compiler&, const Node& node, std::uint64_t) const {
   unreachable(node, "flow");
 }
 
-std::vector<Chain> OnSamples::chains(Compiler&, const Node& node, std::uint64_t) const {
+std::vector<LeafProgram> OnSamples::chains(Compiler&, const Node& node, std::uint64_t) const {
   unreachable(node, "chains");
 }
 
 StepFlowPtr OnSamples::step_flow(Compiler&, const Node& node, std::uint64_t, std::optional<Tail>,
-                                 std::vector<Chain>&) const {
+                                 std::vector<LeafProgram>&) const {
   unreachable(node, "step_flow");
 }
 

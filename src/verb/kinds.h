@@ -30,11 +30,11 @@ class Hint : public Verb {
   [[nodiscard]] FlowPtr flow_before_maps(Compiler& compiler, const Node& node,
                                          std::uint64_t first_id,
                                          std::vector<Deferred>& deferred) const override;
-  [[nodiscard]] std::vector<Chain> chains(Compiler& compiler, const Node& node,
-                                          std::uint64_t first_id) const override;
+  [[nodiscard]] std::vector<LeafProgram> chains(Compiler& compiler, const Node& node,
+                                                std::uint64_t first_id) const override;
   [[nodiscard]] StepFlowPtr step_flow(Compiler& compiler, const Node& node, std::uint64_t first_id,
                                       std::optional<Tail> tail,
-                                      std::vector<Chain>& chains) const override;
+                                      std::vector<LeafProgram>& chains) const override;
   [[nodiscard]] Steps steps(const Node& node, StepsWalk& walk) const override;
   [[nodiscard]] Promise promise(const Node& node, const Delivery& delivery) const override;
 };
@@ -58,7 +58,7 @@ class Move : public Hint {
                                          std::vector<Deferred>& deferred) const override;
   [[nodiscard]] StepFlowPtr step_flow(Compiler& compiler, const Node& node, std::uint64_t first_id,
                                       std::optional<Tail> tail,
-                                      std::vector<Chain>& chains) const override;
+                                      std::vector<LeafProgram>& chains) const override;
 
  protected:
   /// `input_size` is kEndless for endless data.
@@ -79,11 +79,11 @@ class OnSamples : public Verb {
                                  std::uint64_t first_id) const override;
   [[nodiscard]] FlowPtr flow(Compiler& compiler, const Node& node,
                              std::uint64_t first_id) const override;
-  [[nodiscard]] std::vector<Chain> chains(Compiler& compiler, const Node& node,
-                                          std::uint64_t first_id) const override;
+  [[nodiscard]] std::vector<LeafProgram> chains(Compiler& compiler, const Node& node,
+                                                std::uint64_t first_id) const override;
   [[nodiscard]] StepFlowPtr step_flow(Compiler& compiler, const Node& node, std::uint64_t first_id,
                                       std::optional<Tail> tail,
-                                      std::vector<Chain>& chains) const override;
+                                      std::vector<LeafProgram>& chains) const override;
   [[nodiscard]] Steps steps(const Node& node, StepsWalk& walk) const override;
   /// The input's; not exact where the number of elements differs.
   [[nodiscard]] Promise promise(const Node& node, const Delivery& delivery) const override;

@@ -28,7 +28,7 @@ TEST(KindsTest, AVerbOfSamplesThatIsAskedForStepsIsABugOfOurs) {
   const Dataset data = tagged(0, 9).enumerate();
   StepsWalk walk;
   EXPECT_THROW((void)walk.of(*data.node()), InternalError);
-  std::vector<Chain> chains;
+  std::vector<LeafProgram> chains;
   Compiler compiler({});
   EXPECT_THROW((void)data.node()->verb->chains(compiler, *data.node(), 0), InternalError);
 }

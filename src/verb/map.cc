@@ -96,15 +96,15 @@ class Map final : public Verb {
     deferred.push_back({op_, node.spec, place(compiler)});
     return input;
   }
-  [[nodiscard]] std::vector<Chain> chains(Compiler& compiler, const Node& node,
-                                          std::uint64_t first_id) const override {
-    std::vector<Chain> chains = compiler.chains(node.input(), first_id);
+  [[nodiscard]] std::vector<LeafProgram> chains(Compiler& compiler, const Node& node,
+                                                std::uint64_t first_id) const override {
+    std::vector<LeafProgram> chains = compiler.chains(node.input(), first_id);
     add_to(chains, node, place(compiler));
     return chains;
   }
   [[nodiscard]] StepFlowPtr step_flow(Compiler& compiler, const Node& node, std::uint64_t first_id,
                                       std::optional<Tail> tail,
-                                      std::vector<Chain>& chains) const override {
+                                      std::vector<LeafProgram>& chains) const override {
     const std::size_t first = chains.size();
     StepFlowPtr input = compiler.step_flow(node.input(), first_id, tail, chains);
     add_to(std::span(chains).subspan(first), node, place(compiler));
@@ -123,8 +123,8 @@ class Map final : public Verb {
     return compiler.place_of(*op_, seed_, op_->describe());
   }
   /// After batch: a row-wise op does the same as before it, unless one of whole batches is between.
-  void add_to(std::span<Chain> chains, const Node& node, const MapPlace& place) const {
-    for (Chain& chain : chains) {
+  void add_to(std::span<LeafProgram> chains, const Node& node, const MapPlace& place) const {
+    for (LeafProgram& chain : chains) {
       if (sees_batches_ || !chain.whole.empty()) {
         chain.whole.push_back({op_, node.spec, place});
       } else {

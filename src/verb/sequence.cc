@@ -17,10 +17,10 @@ class FromSequence final : public Origin {
   [[nodiscard]] Json arguments() const override {
     return {{"name", required_name("from_sequence", name())}};
   }
-  [[nodiscard]] std::vector<Chain> chains(Compiler& compiler, const Node& node,
-                                          std::uint64_t first_id) const override {
+  [[nodiscard]] std::vector<LeafProgram> chains(Compiler& compiler, const Node& node,
+                                                std::uint64_t first_id) const override {
     const SourcePlace place = compiler.next_source(first_id);
-    std::vector<Chain> chains;
+    std::vector<LeafProgram> chains;
     chains.push_back(
         {pulled_stage(node.spec, IdSpace{{{first_id, place.ordinal}}}), {}, source_, first_id});
     return chains;

@@ -139,7 +139,7 @@ class Unbatch final : public OnSamples {
   }
   [[nodiscard]] FlowPtr flow(Compiler& compiler, const Node& node,
                              std::uint64_t first_id) const override {
-    std::vector<Chain> chains;
+    std::vector<LeafProgram> chains;
     StepFlowPtr steps = compiler.step_flow(node.input(), first_id, std::nullopt, chains);
     std::vector<StagePtr> leaves = stages(std::move(chains));
     IdSpace ids;
@@ -156,9 +156,9 @@ class Unbatch final : public OnSamples {
   }
 
  private:
-  static std::vector<StagePtr> stages(std::vector<Chain> chains) {
+  static std::vector<StagePtr> stages(std::vector<LeafProgram> chains) {
     std::vector<StagePtr> leaves;
-    for (Chain& chain : chains) {
+    for (LeafProgram& chain : chains) {
       PENSTOCK_CHECK(chain.whole.empty());
       leaves.push_back(std::move(chain.samples));
     }
