@@ -279,6 +279,22 @@ TEST_F(WorkerClientTest, ADeathNamesTheBlockAndTheRowThatTheProcessWasAt) {
   EXPECT_EQ(only<WorkerAnswer>(client).block.deaths, 1);
 }
 
+TEST_F(WorkerClientTest, AProcessThatDiedWhileItWasIdleIsReplacedBeforeARequestIsSent) {
+  WorkerClient client(pool(1), job_);
+  client.submit({0, 1});
+  send_and_start(client);
+  worker().answer(*worker().receive());
+  EXPECT_EQ(only<WorkerAnswer>(client).block.first, 0U);
+  process(0).die();
+  client.submit({1, 1});
+  ASSERT_TRUE(client.wait().empty()) << "no death is reported";
+  ASSERT_EQ(process(0).starts, 2);
+  worker().say_ready();
+  EXPECT_TRUE(client.wait().empty());
+  worker().answer(*worker().receive());
+  EXPECT_EQ(first_result(only<WorkerAnswer>(client)), 22U);
+}
+
 TEST_F(WorkerClientTest, ADeathAtWhatNobodyWantsIsNotThatOfTheBlockThatWaits) {
   WorkerPool& shared = pool(1);
   auto first = std::make_unique<WorkerClient>(shared, job_);

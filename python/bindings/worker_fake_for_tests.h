@@ -111,7 +111,7 @@ class FakeProcess final : public WorkerProcess {
     {
       Lock lock(mutex_);
       socket_ = ends[0];
-      ended_ = false;
+      ended_ = stopped_ = false;
     }
     ++starts;
     if (body_)
@@ -142,11 +142,11 @@ class FakeProcess final : public WorkerProcess {
     thread_.reset();
     worker_.reset();
     Lock lock(mutex_);
-    ended_ = true;
+    ended_ = stopped_ = true;
   }
   [[nodiscard]] int id() const override {
     Lock lock(mutex_);
-    return ended_ ? -1 : 1;
+    return stopped_ ? -1 : 1;
   }
 
   /// The process ends by itself.
@@ -167,6 +167,7 @@ class FakeProcess final : public WorkerProcess {
   mutable Mutex mutex_;
   int socket_ PENSTOCK_GUARDED_BY(mutex_) = -1;
   bool ended_ PENSTOCK_GUARDED_BY(mutex_) = true;
+  bool stopped_ PENSTOCK_GUARDED_BY(mutex_) = true;  // and was waited for
 };
 
 /// A job whose results are twice its numbers.

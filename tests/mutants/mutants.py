@@ -171,11 +171,13 @@ TRAINING = [
 ]
 
 WORKERS = [
-    *_of("pytest", "python/tests/test_workers.py", (
-        "a worker that died is not started again", "python/bindings/worker_client.cc",
-        "if (worker.process->ended()) {", "if (worker.process->id() < 0) {"),
+    *_of("pytest", "python/tests/test_scenarios.py::test_d_worker_killed", (
+        "a block whose worker died is not computed again", "python/bindings/worker_call.cc",
+        "if (deaths < kDeathsMax) return", "if (deaths < 1) return"),
          scenario="d_worker_killed"),
     *_of("gtest", "*Worker*", (
+        "a request is sent to a worker that died", "python/bindings/worker_client.cc",
+        "if (worker.process->ended()) {", "if (worker.process->id() < 0) {"), (
         "a worker is busy in the other slot", "python/bindings/worker_schedule.cc",
         "slot_ = slot;", "slot_ = 1 - slot;"), (
         "an answer that nobody wants is taken for that of the next request",
