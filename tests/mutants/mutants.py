@@ -72,6 +72,13 @@ PROPERTY = [
      "if (flags[row] > kRowMasked) continue;"),
     Mutant("a window that reaches across its edge", "src/verb/shuffle.cc",
      "spec, options_.window.value(),", "spec, options_.window.value() + 1,"),
+    Mutant("skip that forgets its count", "src/verb/skip.cc",
+     "out[i] = first + ask.positions[i];", "out[i] = first - 1 + ask.positions[i];"),
+    Mutant("a slice that saves the wrong number", "src/plan/slice_flow.h",
+     "{slice_.count == UINT64_MAX ? &before_ : &left_, 1}", "{&left_, 1}"),
+    Mutant("a cache whose occurrences start again", "src/verb/cache.cc",
+     "nested_round(turn.occurrence(), rounds_, kept.identity.occurrence[row]);",
+     "kept.identity.occurrence[row];"),
     Mutant("rows that are lent are lent again", "src/plan/indexed_flow.cc",
      "position_ += rows;\n    return {&ahead_rows_, first};", "return {&ahead_rows_, first};"),
 ]

@@ -21,7 +21,8 @@ from mutants import MUTANTS, Mutant
 ROOT = Path(__file__).resolve().parents[2]
 COPY = ROOT / "build" / "mutants"
 PYTHON = ROOT / ".venv/bin/python"
-SECONDS_MAX = 900  # for one test run; a mutant may hang
+TEST_SECONDS_MAX = 300  # for one test run; a mutant may hang
+BUILD_SECONDS_MAX = 3600
 TARGETS = {"property": ["property_driver"], "gtest": ["penstock_tests"],
            "pytest": ["penstock_python", "penstock_command"], "train": ["penstock_train_tests"]}
 
@@ -52,14 +53,14 @@ def settings(kinds: set[str]) -> list[str]:
     return found
 
 
-def run(command: list[str]) -> tuple[int, str]:
+def run(command: list[str], seconds_max: int = TEST_SECONDS_MAX) -> tuple[int, str]:
     """The exit status and what was printed; a hang counts as a failure."""
     environment = {**os.environ, "PYTHONPATH": str(COPY / "build/dev/python")}
     try:
         done = subprocess.run(command, cwd=COPY, env=environment, capture_output=True, text=True,
-                              errors="replace", timeout=SECONDS_MAX, check=False)
+                              errors="replace", timeout=seconds_max, check=False)
     except subprocess.TimeoutExpired:
-        return 1, f"still running after {SECONDS_MAX} s"
+        return 1, f"still running after {seconds_max} s"
     return done.returncode, done.stdout + done.stderr
 
 
@@ -68,27 +69,29 @@ def build(kinds: set[str], configure: list[str]) -> str | None:
     targets = [target for kind in sorted(kinds) for target in TARGETS[kind]]
     for command in (["cmake", "--preset", "dev", *configure],
                     ["cmake", "--build", "--preset", "dev", "--target", *targets]):
-        status, output = run(command)
+        status, output = run(command, BUILD_SECONDS_MAX)
         if status != 0:
             return output
     return None
 
 
-def first_failure(kind: str, tests: str, cases: int, seed: int) -> str | None:
+def first_failure(kind: str, tests: str, cases: int, seed: int,
+                  seconds_max: int = TEST_SECONDS_MAX) -> str | None:
     """The first thing that a test run complained about, or None when all passed."""
     if kind == "property":
         status, output = run([sys.executable, "tests/property/run.py", "--driver",
                               "build/dev/tests/property_driver", "--cases", str(cases), "--seed",
-                              str(seed), "--jobs", "2", "--first"])
+                              str(seed), "--jobs", "2", "--first"], seconds_max)
         pattern = r"^FAILED.*?: (.*)|^FAILED.*\n\s*(.*)"
     elif kind == "pytest":
         status, output = run([str(PYTHON), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider",
-                              *tests.split()])
+                              *tests.split()], seconds_max)
         pattern = r"^(?:FAILED|ERROR) (.*)"
     else:
         program = {"gtest": "build/dev/tests/penstock_tests",
                    "train": "build/dev/train/penstock_train_tests"}[kind]
-        status, output = run([program, f"--gtest_filter={tests}", "--gtest_fail_fast"])
+        status, output = run([program, f"--gtest_filter={tests}", "--gtest_fail_fast"],
+                             seconds_max)
         if status == 0 and "[  PASSED  ] 0 tests" in output:
             return f"no test is called {tests}"
         pattern = r"^\[  FAILED  \] (\S+)"
@@ -122,7 +125,7 @@ def baseline(mutants: list[Mutant], args: argparse.Namespace) -> str | None:
     for kind in sorted(kinds):
         tests = sorted({mutant.tests for mutant in mutants if mutant.kind == kind})
         joined = ":".join(tests) if kind in ("gtest", "train") else " ".join(tests)
-        if problem := first_failure(kind, joined, args.cases, args.seed):
+        if problem := first_failure(kind, joined, args.cases, args.seed, BUILD_SECONDS_MAX):
             return f"{kind}: {problem}"
     return None
 

@@ -305,9 +305,11 @@ struct Gate {
     open = true;
     changed.notify_all();
   }
-  /// Moves the clock from when somebody waits until they are let go.
+  /// Moves the clock from when somebody waits until they are let go. Lets them go itself after two
+  /// days by that clock, so that a wait that is not reported fails the test instead of hanging it.
   void move(VirtualClock& clock) {
-    while (true) {
+    constexpr int kSecondsMax = 200'000;
+    for (int second = 0; second < kSecondsMax; ++second) {
       {
         Lock lock(mutex);
         while (!entered) changed.wait(mutex);
@@ -316,6 +318,7 @@ struct Gate {
       clock.advance(std::chrono::seconds(1));
       Clock::real().pause(std::chrono::microseconds(50));
     }
+    let_go();
   }
   Mutex mutex;
   Condition changed;
@@ -341,7 +344,7 @@ TEST(Scenario, d_blocked) {
   try {
     while (loader.next()) {
     }
-    ADD_FAILURE() << "a blocked get was not told";
+    ADD_FAILURE() << "a blocked get was not reported";
   } catch (const ResourceError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("get(3)"), HasSubstr("step 3")));
   }
