@@ -10,6 +10,7 @@
 #include "base/fault.h"
 #include "order/chosen.h"
 #include "penstock/dataset.h"
+#include "penstock/sequence.h"
 
 namespace penstock {
 namespace {
@@ -119,6 +120,13 @@ TEST(CheckTest, WhatHasNoEndOrNoNumbersIsRefused) {
   const auto odd = [](std::int64_t x) { return x % 2 == 1; };
   EXPECT_THAT([&] { (void)Plan(Dataset::range(3).filter(odd).batch(2)).check(); },
               ThrowsMessage<ConfigError>(HasSubstr("stream")));
+  class Pairs final : public Sequence {
+   public:
+    [[nodiscard]] std::uint64_t size() const override { return 2; }
+    Sample get(std::uint64_t) override { return Tensor::of(std::vector<std::int64_t>{1, 2}); }
+  };
+  EXPECT_THAT([] { (void)Plan(Dataset::from_sequence(std::make_shared<Pairs>())).check(); },
+              ThrowsMessage<ConfigError>(HasSubstr("a Sequence shows its samples")));
   const Dataset vast = Dataset::range(1LL << 40).take(5).batch(2);
   EXPECT_THAT([&] { (void)Plan(vast).check(); }, ThrowsMessage<ConfigError>(HasSubstr("above")));
 }
