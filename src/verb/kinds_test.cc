@@ -34,10 +34,9 @@ TEST(KindsTest, AVerbOfSamplesThatIsAskedForStepsIsABugOfOurs) {
 }
 
 TEST(KindsTest, IdsAreThoseOfTheFirstSourceAndAddUpInConcatenate) {
-  const Node& node = *tagged(0, 9).take(3).shuffle().batch(2).node();
-  EXPECT_EQ(node.verb->id_space(node), 9U);
-  const Node& both = *tagged(0, 9).concatenate(tagged(0, 4).repeat(5)).node();
-  EXPECT_EQ(both.verb->id_space(both), 13U);
+  const auto ids = [](const Dataset& data) { return data.node()->verb->id_space(*data.node()); };
+  EXPECT_EQ(ids(tagged(0, 9).take(3).shuffle().batch(2)), 9U);
+  EXPECT_EQ(ids(tagged(0, 9).concatenate(tagged(0, 4).repeat(5))), 13U);
 }
 
 TEST(KindsTest, CountsAreWrittenAsUsersWriteThem) {
