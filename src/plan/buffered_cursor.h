@@ -35,10 +35,7 @@ class BufferedCursor : public Cursor {
       }
       done += rows;
       at_ += rows;
-      if (at_ == rows_) {
-        at_ = rows_ = 0;
-        block_done();
-      }
+      finish_block();
     }
     return done;
   }
@@ -46,7 +43,7 @@ class BufferedCursor : public Cursor {
     const bool inside = at_ < rows_;
     const std::span<std::uint64_t> own = place();
     anchor.numbers.insert(anchor.numbers.end(), own.begin(), own.end());
-    anchor.numbers.push_back(at_);
+    anchor.numbers.push_back(inside ? at_ : 0);
     Anchor now;
     if (!inside) input_->save(now);
     write_anchor(inside ? before_ : now, anchor);
@@ -61,6 +58,7 @@ class BufferedCursor : public Cursor {
     auto more = refill(pulling);
     if (!more) return std::move(more.failure());
     at_ = std::min<std::size_t>(passed, rows_);
+    finish_block();  // rows of the block may fail now that did not when the state was saved
     return {};
   }
 
@@ -79,6 +77,11 @@ class BufferedCursor : public Cursor {
   const std::unique_ptr<Input> input_;
 
  private:
+  void finish_block() {
+    if (rows_ == 0 || at_ < rows_) return;
+    at_ = rows_ = 0;
+    block_done();
+  }
   /// False at the end.
   Result<bool> refill(Pulling& pulling) {
     before_ = {};

@@ -45,6 +45,7 @@ class SliceCursor final : public CursorOver<typename Kind::Input, typename Kind:
     if (before_ > 0) {
       auto done = discard(out, pulling);
       if (!done) return std::move(done.failure());
+      if (before_ > 0) return std::size_t{0};  // the input has ended
     }
     return Kind::pull(*this->input_, out, 0, wanted, pulling);
   }

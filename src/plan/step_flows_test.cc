@@ -117,6 +117,20 @@ TEST(StepFlowsTest, RestoreBeforeEveryStepGivesTheRest) {
   }
 }
 
+// Each of 40 cursors above each other may ask its input at most once more after its end.
+TEST(StepFlowsTest, NestedSkipsEndInTimeProportionalToTheirNumber) {
+  Dataset steps = generated(3).batch(1);
+  for (int i = 0; i < 40; ++i) steps = steps.skip(1);
+  const Program program = compile(*steps.node(), {});
+  const StepCursorPtr cursor = program.stream->open({0, 0});
+  Scratch scratch;
+  Pulling pulling{scratch};
+  PulledStep step;
+  const auto more = cursor->pull(step, pulling);
+  ASSERT_TRUE(more.ok());
+  EXPECT_FALSE(*more);
+}
+
 TEST(StepFlowsTest, ABatchOfAllTakesMemoryAsRowsCome) {
   EXPECT_THAT(steps_of(generated(3).batch(INT64_MAX)), ElementsAre("0:0,1,2,"));
 }

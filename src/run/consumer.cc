@@ -39,6 +39,11 @@ Consumer::Outcome Consumer::await(Window::Awaited awaited, std::optional<Nanosec
   Nanoseconds began{0};
   Nanoseconds looked = settings_.while_waiting ? clock_.now() : Nanoseconds{0};
   const auto is_late = [&] { return until && clock_.now() >= *until; };
+  const auto record_wait = [&] {
+    if (waited)
+      trace::record({trace::Kind::waited, trace_run_, 0, window_.delivered(), count_of(began),
+                     count_of(clock_.now())});
+  };
   // A loader inside a function of another one: the threads that could work for us may all be
   // waiting as we do, so we work ourselves.
   const bool works = settings_.threads == 0 || Pool::on_own_thread();
@@ -51,7 +56,10 @@ Consumer::Outcome Consumer::await(Window::Awaited awaited, std::optional<Nanosec
     const Window::Found found = window_.look(awaited);
     if (found == Window::Found::end) return Outcome::end;
     if (found == Window::Found::awaited) break;
-    if (is_late()) return Outcome::late;
+    if (is_late()) {
+      record_wait();
+      return Outcome::late;
+    }
     if (settings_.threads == 0 || worked) continue;
     if (!waited) began = clock_.now();
     waited = true;
@@ -60,9 +68,7 @@ Consumer::Outcome Consumer::await(Window::Awaited awaited, std::optional<Nanosec
     if (there) continue;
     if (const Nanoseconds so_far = clock_.now() - began; watch.is_due(so_far)) report_stall(so_far);
   }
-  if (waited)
-    trace::record({trace::Kind::waited, trace_run_, 0, window_.delivered(), count_of(began),
-                   count_of(clock_.now())});
+  record_wait();
   return Outcome::there;
 }
 

@@ -98,7 +98,8 @@ std::shared_ptr<const Op> block_op(BlockFn fn) {
   return make_block_op(std::move(fn), {.spec = ElementSpec::single(Dtype::i64)});
 }
 
-/// What every step holds: its rows and their ids, or its error. Stops where the run ends.
+/// What every step holds: its rows and their ids, or its error without the sample (a block function
+/// does not say which of its rows failed, and how a step is cut into blocks depends on timing).
 std::vector<std::string> steps_of(Pass& run) {
   std::vector<std::string> steps;
   while (true) {
@@ -111,7 +112,9 @@ std::vector<std::string> steps_of(Pass& run) {
         for (const std::uint64_t id : batch.sample_id()) text += std::to_string(id) + " ";
       }
     } catch (const SampleError& error) {
-      text = error.what();
+      const std::string message = error.what();
+      text = "step " + std::to_string(error.where().step.value_or(0)) + ": " +
+             message.substr(0, message.find(" ["));
     }
     steps.push_back(std::move(text));
   }
@@ -166,6 +169,24 @@ TEST(PassTest, AFailureOfStepsThatAreComputedTogetherIsThatOfItsOwnStep) {
     Fixture fixture(Dataset::range(997).map(OpCall(op)).batch(16), 2);
     EXPECT_TRUE(steps_of(*fixture.run) == steps) << bad;
   }
+}
+
+TEST(PassTest, AFailureThatDoesNotOccurAgainIsStillReported) {
+  const auto raised = std::make_shared<std::atomic<bool>>(false);
+  const BlockFn once{[raised](const Block& from, Block& to) {
+    const auto x = from.column<std::int64_t>();
+    const auto y = to.column<std::int64_t>();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (x[i] == 500 && !raised->exchange(true)) throw std::runtime_error("only once");
+      y[i] = x[i];
+    }
+  }};
+  const auto op = std::make_shared<testing::LongBlockOp>(block_op(once));
+  Fixture fixture(Dataset::range(997).map(OpCall(op)).batch(16), 1);
+  std::size_t failed = 0;
+  for (const std::string& step : steps_of(*fixture.run))
+    failed += step.find("only once") != std::string::npos ? 1 : 0;
+  EXPECT_EQ(failed, 1U);
 }
 
 /// The exception of an interpreter that is asked to end.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/fault.h"
@@ -23,6 +24,38 @@ struct Parts {
   }
   std::vector<BlockView> rows;
   std::vector<Destination> destinations;
+};
+
+/// A call for several pieces failed. They are computed one by one, so that the failure is that of
+/// one step and the others are delivered. It is reported even if it does not occur again.
+struct FailedTogether {
+  FailedTogether() = default;
+  FailedTogether(Failure met, std::span<const Piece> pieces, std::size_t first)
+      : end(first + pieces.size()), owner(end - 1), failure(std::move(met)) {
+    // A smaller call may have the memory that a larger one lacked.
+    if (failure->kind == Failure::Kind::no_memory) failure.reset();
+    if (!failure) return;
+    std::size_t at = failure->row_known ? 0 : pieces.size() - 1;
+    for (; at + 1 < pieces.size() && failure->row >= pieces[at].rows; ++at)
+      failure->row -= pieces[at].rows;
+    failure->row += pieces[at].step->shares()[pieces[at].share].first_row + pieces[at].first;
+    owner = first + at;
+  }
+  /// The result of piece `index`. What asks the program to end is raised without a second call,
+  /// which might not raise it again.
+  template <typename Compute>
+  Result<void> resolve(std::size_t index, Compute compute) {
+    if (failure && index == owner && failure->ends_pass())
+      return std::move(*std::exchange(failure, std::nullopt));
+    Result<void> done = compute();
+    if (!done) failure.reset();
+    if (done && failure && index == owner) return std::move(*std::exchange(failure, std::nullopt));
+    return done;
+  }
+
+  std::size_t end = 0;    // index after the last of the pieces
+  std::size_t owner = 0;  // the piece that the failure belongs to
+  std::optional<Failure> failure = {};
 };
 
 }  // namespace
@@ -139,25 +172,26 @@ Result<void> StepWorker::compute_joined(const Program& program, std::span<const 
 
 std::uint64_t StepWorker::work(Task& task) {
   std::uint64_t rows = 0;
-  std::size_t alone_until = 0;  // pieces before it failed together and are computed one by one
+  FailedTogether failed;
   for (std::size_t i = 0; i < task.pieces.size();) {
     PENSTOCK_SCHEDULE();
     if (task.activity.cancelled) break;
     const auto left = std::span<const Piece>(task.pieces).subspan(i);
-    std::size_t count = i < alone_until ? 1 : count_joinable(left);
+    const std::size_t count = i < failed.end ? 1 : count_joinable(left);
     if (count > 1) {
       Result<void> done = compute_joined(plan_->program, left.first(count));
       if (!done) {
-        alone_until = i + count;
-        // The failure belongs to one step; the others are delivered. What asks the program to end
-        // is raised at once: a second call might not raise it again.
-        if (!done.failure().ends_pass()) continue;
-        count = 1;
+        failed = FailedTogether(std::move(done.failure()), left.first(count), i);
+        continue;
       }
-      for (const Piece& piece : left.first(count)) finish(piece, std::exchange(done, {}), task);
+      for (const Piece& piece : left.first(count)) finish(piece, {}, task);
     } else {
       const Piece& piece = left.front();
-      finish(piece, compute(piece), task);
+      if (i < failed.end) {
+        finish(piece, failed.resolve(i, [&] { return compute(piece); }), task);
+      } else {
+        finish(piece, compute(piece), task);
+      }
     }
     for (const Piece& piece : left.first(count)) rows += piece.rows;
     i += count;

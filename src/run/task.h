@@ -31,7 +31,8 @@ struct Task {
   Kind kind = Kind::rows;
   std::vector<Piece> pieces;
   std::uint64_t first_step = 0;
-  std::uint64_t steps = 0;  // that it has rows of
+  std::uint64_t steps = 0;   // that it has rows of
+  std::uint64_t window = 0;  // steps that could be in flight when it began
   std::uint64_t first_row = 0;
   std::uint32_t first_share = 0;
   // Of the first piece, for reports: its step may be delivered, and used again, before the task

@@ -139,6 +139,7 @@ bool Window::begin_task(Task& task) {
     if (!choose_task(task)) return false;
   }
   task.began = clock_.now();
+  task.window = pacing_.window();
   tasks_.push_back(&task);
   return true;
 }
@@ -157,9 +158,10 @@ void Window::end_task(Task& task, std::uint64_t rows) {
       pacing_.read_ahead(opener_.rows_ahead());
       // A thread that is stuck must not hold all steps, or the others have nothing to do: the
       // window stays what it was when that thread took its rows.
-      std::uint64_t held = 0;
-      for (const Task* other : tasks_) held = std::max(held, other->steps);
-      pacing_.measured(rows, count_of(clock_.now() - task.began), 2 * held * settings_.threads);
+      std::uint64_t least = 0;
+      for (const Task* other : tasks_)
+        least = std::max(least, std::min(2 * other->steps * settings_.threads, other->window));
+      pacing_.measured(rows, count_of(clock_.now() - task.began), least);
       if (task.step_bytes > 0) {
         pacing_.measured_bytes(task.step_bytes);
         step_bytes_.store(pacing_.step_bytes(), std::memory_order_relaxed);
