@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "base/fault.h"
@@ -31,31 +30,31 @@ struct Parts {
 struct FailedTogether {
   FailedTogether() = default;
   FailedTogether(Failure met, std::span<const Piece> pieces, std::size_t first)
-      : end(first + pieces.size()), owner(end - 1), failure(std::move(met)) {
-    // A smaller call may have the memory that a larger one lacked.
-    if (failure->kind == Failure::Kind::no_memory) failure.reset();
-    if (!failure) return;
-    std::size_t at = failure->row_known ? 0 : pieces.size() - 1;
-    for (; at + 1 < pieces.size() && failure->row >= pieces[at].rows; ++at)
-      failure->row -= pieces[at].rows;
-    failure->row += pieces[at].step->shares()[pieces[at].share].first_row + pieces[at].first;
+      : end(first + pieces.size()), failure(std::move(met)) {
+    std::size_t at = failure.row_known ? 0 : pieces.size() - 1;
+    for (; at + 1 < pieces.size() && failure.row >= pieces[at].rows; ++at)
+      failure.row -= pieces[at].rows;
+    failure.row += pieces[at].step->shares()[pieces[at].share].first_row + pieces[at].first;
     owner = first + at;
+    // A smaller call may have the memory that a larger one lacked.
+    unexplained = failure.kind != Failure::Kind::no_memory;
   }
   /// The result of piece `index`. What asks the program to end is raised without a second call,
   /// which might not raise it again.
   template <typename Compute>
   Result<void> resolve(std::size_t index, Compute compute) {
-    if (failure && index == owner && failure->ends_pass())
-      return std::move(*std::exchange(failure, std::nullopt));
+    const bool own = unexplained && index == owner;
+    if (own && failure.ends_pass()) return failure;
     Result<void> done = compute();
-    if (!done) failure.reset();
-    if (done && failure && index == owner) return std::move(*std::exchange(failure, std::nullopt));
+    if (!done) unexplained = false;
+    if (done && own) return failure;
     return done;
   }
 
-  std::size_t end = 0;    // index after the last of the pieces
-  std::size_t owner = 0;  // the piece that the failure belongs to
-  std::optional<Failure> failure = {};
+  std::size_t end = 0;       // index after the last of the pieces
+  std::size_t owner = 0;     // the piece that the failure belongs to
+  bool unexplained = false;  // no piece has failed alone
+  Failure failure = {};
 };
 
 }  // namespace
