@@ -167,7 +167,7 @@ def test_report_counts_and_ledger_lists():
                             "work_seconds", "decisions"]
     assert report["epoch"] == loader.epoch and report == dict(report)
     text = str(report)
-    assert text.startswith(f"epoch {loader.epoch}: 5 steps, {report['rows']} rows; ")
+    assert text.startswith(f"epoch {loader.epoch}: steps 5, rows {report['rows']}; ")
     assert text.splitlines()[1:] == ["  " + line for line in report["decisions"]]
 
 

@@ -32,7 +32,7 @@ Report report_of_run(std::uint32_t trace_run, std::uint64_t epoch,
 
 std::string Report::str() const {
   std::string text =
-      fmt::format("epoch {}: {} steps, {} rows; {} waits, {:.3f} s; {} tasks, {:.3f} s of work",
+      fmt::format("epoch {}: steps {}, rows {}; waits {}, {:.3f} s; tasks {}, {:.3f} s of work",
                   epoch, steps, rows, waits, wait_seconds, tasks, work_seconds);
   for (const std::string& line : decisions) text += fmt::format("\n  {}", line);
   return text;

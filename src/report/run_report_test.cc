@@ -44,10 +44,10 @@ TEST(RunReportTest, TheTextIsALineOfNumbersAndALineForEachDecision) {
   report.wait_seconds = 0.5;
   report.tasks = 4;
   report.work_seconds = 1.25;
-  EXPECT_EQ(report.str(), "epoch 3: 2 steps, 64 rows; 1 waits, 0.500 s; 4 tasks, 1.250 s of work");
+  EXPECT_EQ(report.str(), "epoch 3: steps 2, rows 64; waits 1, 0.500 s; tasks 4, 1.250 s of work");
   report.decisions = {"2 steps ahead, 8 rows a task: start", "3 steps ahead"};
   EXPECT_EQ(report.str(),
-            "epoch 3: 2 steps, 64 rows; 1 waits, 0.500 s; 4 tasks, 1.250 s of work\n"
+            "epoch 3: steps 2, rows 64; waits 1, 0.500 s; tasks 4, 1.250 s of work\n"
             "  2 steps ahead, 8 rows a task: start\n"
             "  3 steps ahead");
 }

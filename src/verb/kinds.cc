@@ -10,6 +10,13 @@ namespace {
   throw InternalError(fmt::format("{}: {} was asked", describe_node(node), question));
 }
 
+/// That of the input; not exact where the number of elements differs.
+Promise promise_of_input(const Node& node, const Delivery& delivery) {
+  Promise promise = promise_of(node.input(), delivery);
+  if (node.size != node.input().size) promise.all = false;
+  return promise;
+}
+
 }  // namespace
 
 void Hint::add_order(const Node& node, const Counting& counting,
@@ -49,9 +56,7 @@ Steps Hint::steps(const Node& node, StepsWalk& walk) const {
 }
 
 Promise Hint::promise(const Node& node, const Delivery& delivery) const {
-  Promise promise = promise_of(node.input(), delivery);
-  if (node.size != node.input().size) promise.all = false;
-  return promise;
+  return promise_of_input(node, delivery);
 }
 
 void Move::add_order(const Node& node, const Counting& counting,
@@ -108,9 +113,7 @@ Steps OnSamples::steps(const Node& node, StepsWalk&) const {
 }
 
 Promise OnSamples::promise(const Node& node, const Delivery& delivery) const {
-  Promise promise = promise_of(node.input(), delivery);
-  if (node.size != node.input().size) promise.all = false;
-  return promise;
+  return promise_of_input(node, delivery);
 }
 
 void Origin::add_values(const Node& node, Digest& digest) const {
