@@ -23,7 +23,7 @@ class Clock {
 };
 
 /// A clock that stands still until `advance`. Thread-safe.
-class VirtualClock final : public Clock {
+class VirtualClock : public Clock {
  public:
   [[nodiscard]] Nanoseconds now() const override;
   void pause(Nanoseconds duration) override;

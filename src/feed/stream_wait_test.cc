@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/blocking_clock_for_tests.h"
 #include "base/mutex.h"
 #include "base/pool.h"
 #include "base/report.h"
@@ -124,7 +124,7 @@ State state_while_it_waits(Loader& loader, VirtualClock& clock, int taken) {
 
 TEST(StreamWaitTest, AStateIsSavedWhileTheNextElementIsHoursAway) {
   const PoolOf two(2);
-  VirtualClock clock;
+  BlockingClock clock;
   const Dataset dataset = generated(clock, 12).batch(4);
   Loader loader(dataset, {.threads = 2, .clock = &clock});
   const State state = state_while_it_waits(loader, clock, 3);
@@ -132,7 +132,7 @@ TEST(StreamWaitTest, AStateIsSavedWhileTheNextElementIsHoursAway) {
   ASSERT_TRUE(state.stream);
   EXPECT_EQ(state.stream->next, "") << "nobody knows what comes next";
   clock.advance(kAges);
-  VirtualClock other;
+  BlockingClock other;
   other.advance(kAges);
   Loader resumed(generated(other, -1).batch(4), {.threads = 2});
   resumed.restore(state);
@@ -141,13 +141,13 @@ TEST(StreamWaitTest, AStateIsSavedWhileTheNextElementIsHoursAway) {
 
 TEST(StreamWaitTest, AStateThatDidNotKnowItWasTheEndIsTheStartOfTheNextEpoch) {
   const PoolOf two(2);
-  VirtualClock clock;
+  BlockingClock clock;
   Loader loader(generated(clock, 40).batch(4), {.threads = 2, .clock = &clock});
   const State state = state_while_it_waits(loader, clock, 10);
   EXPECT_EQ(state.epoch, 0U);
   EXPECT_EQ(state.position, 40U);
   clock.advance(kAges);
-  VirtualClock other;
+  BlockingClock other;
   Loader resumed(generated(other, -1).batch(4), {.threads = 2});
   resumed.restore(state);
   const auto first = resumed.next();
@@ -157,7 +157,7 @@ TEST(StreamWaitTest, AStateThatDidNotKnowItWasTheEndIsTheStartOfTheNextEpoch) {
 }
 
 TEST(StreamWaitTest, ABlockedGeneratorIsNamedWithItsElementAndStep) {
-  VirtualClock clock;
+  BlockingClock clock;
   const std::string text = report_of(generated(clock, 13).batch(4), clock, 3);
   EXPECT_THAT(text, HasSubstr("dataset train"));
   EXPECT_THAT(text, HasSubstr("epoch 0, step 3"));
@@ -167,7 +167,7 @@ TEST(StreamWaitTest, ABlockedGeneratorIsNamedWithItsElementAndStep) {
 }
 
 TEST(StreamWaitTest, AGeneratorThatIsBlockedAtOnceIsNamedToo) {
-  VirtualClock clock;
+  BlockingClock clock;
   const std::string text = report_of(generated(clock, 0).batch(4), clock, 0);
   EXPECT_THAT(text, HasSubstr("epoch 0, step 0"));
   EXPECT_THAT(text, HasSubstr("camera"));
@@ -175,7 +175,7 @@ TEST(StreamWaitTest, AGeneratorThatIsBlockedAtOnceIsNamedToo) {
 }
 
 TEST(StreamWaitTest, ABlockedMapOnAStreamIsNamed) {
-  VirtualClock clock;
+  BlockingClock clock;
   const std::string text = report_of(slow_map(generated(clock, -1), clock, 9).batch(4), clock, 2);
   EXPECT_THAT(text, HasSubstr("epoch 0, step 2"));
   EXPECT_THAT(text, HasSubstr("map \"slow\""));
@@ -184,7 +184,7 @@ TEST(StreamWaitTest, ABlockedMapOnAStreamIsNamed) {
 
 TEST(StreamWaitTest, TheVeryFirstSampleIsNamedWhereOnlyItShowsTheFields) {
   for (const bool stream : {true, false}) {
-    VirtualClock clock;
+    BlockingClock clock;
     const Dataset in = stream ? generated(clock, -1) : Dataset::range(40);
     const std::string text = report_of(slow_map(in, clock, 0).batch(4), clock, 0);
     EXPECT_THAT(text, HasSubstr("epoch 0, step 0"));
@@ -194,7 +194,7 @@ TEST(StreamWaitTest, TheVeryFirstSampleIsNamedWhereOnlyItShowsTheFields) {
 }
 
 TEST(StreamWaitTest, ABlockedPredicateBelowAGangIsNamed) {
-  VirtualClock clock;
+  BlockingClock clock;
   const Dataset judged = Dataset::range(40).filter(
       [&clock](const Sample& sample) {
         const auto x = sample.tensor().item<std::int64_t>();
@@ -213,7 +213,7 @@ TEST(StreamWaitTest, ABlockedPredicateBelowAGangIsNamed) {
 }
 
 TEST(StreamWaitTest, APartOfAFlatMapThatDoesNotCloseIsNamedByItsElement) {
-  VirtualClock clock;
+  BlockingClock clock;
   struct Closing {
     VirtualClock& clock;
     explicit Closing(VirtualClock& on) : clock(on) {}
@@ -238,7 +238,7 @@ TEST(StreamWaitTest, APartOfAFlatMapThatDoesNotCloseIsNamedByItsElement) {
 }
 
 TEST(StreamWaitTest, AConsumerThatKeepsEveryBatchNeverMakesTheEngineWait) {
-  VirtualClock clock;
+  BlockingClock clock;
   const Reports reports;
   const Dataset endless = Dataset::from_generator(
       [] { return [i = std::int64_t{0}]() mutable { return std::optional(i++); }; });
@@ -279,7 +279,7 @@ class Event {
 
 TEST(StreamWaitTest, AReadThatDoesNotComeBackIsNamedByItsSourceAndSample) {
   for (const bool stream : {true, false}) {
-    VirtualClock clock;
+    BlockingClock clock;
     const Dataset files = Dataset::from_index(40,
                                               [&clock](std::uint64_t i) {
                                                 if (i == 13) clock.pause(kAges);
@@ -311,7 +311,7 @@ TEST(StreamWaitTest, ALoaderWhoseThreadsAreAllElsewhereSaysSo) {
               {.threads = 1});
   Thread consumer("consumer", [&] { EXPECT_TRUE(busy.next()); });
   EXPECT_TRUE(inside.wait());
-  VirtualClock clock;
+  BlockingClock clock;
   Loader starved(Dataset::range(8).batch(4).with_options({.name = "starved"}),
                  {.threads = 1, .clock = &clock});
   Thread waker("waker", [&] {
@@ -332,7 +332,7 @@ TEST(StreamWaitTest, WhatWasPulledIsDeliveredWhileTheGeneratorWaitsForMore) {
   for (unsigned threads = 1; threads <= 2; ++threads) {
     const PoolOf pool(threads);
     for (int trial = 0; trial < 20; ++trial) {
-      VirtualClock clock;  // stands still, so that no pull looks long
+      BlockingClock clock;  // stands still, so that no pull looks long
       Event received;
       std::atomic<bool> in_time{true};
       const Dataset bursts = Dataset::from_generator([&] {
@@ -356,7 +356,7 @@ TEST(StreamWaitTest, WhatWasPulledIsDeliveredWhileTheGeneratorWaitsForMore) {
 TEST(StreamWaitTest, MapsBeforeAFilterRunOnSeveralThreadsAtOnce) {
   const PoolOf two(2);
   for (const bool stream : {false, true}) {
-    VirtualClock clock;
+    BlockingClock clock;
     Event first_in;
     Event second_in;
     std::atomic<int> alone{0};
@@ -447,7 +447,7 @@ TEST(StreamWaitTest, AGeneratorThatDoesNotReturnIsAbandonedByNameAndMayComeBackL
 // Nobody may want the samples that a costly map before a filter computes ahead.
 TEST(StreamWaitTest, OfSlowSamplesNoMoreAreComputedAheadThanThereAreThreads) {
   const PoolOf three(3);
-  VirtualClock clock;
+  BlockingClock clock;
   std::atomic<int> calls{0};
   Loader loader(Dataset::range(1000)
                     .map([&](std::int64_t x) {
