@@ -98,11 +98,12 @@ class CollateOp final : public Op, public HasWorkerPool {
     return spec_.value_or(ElementSpec::unknown());
   }
 
-  Result<void> run(const BlockView& in, const BlockView& out, const OpContext&) const override {
+  Result<void> run(const BlockView& in, const BlockView& out,
+                   const OpContext& context) const override {
     if (in.rows == 0) return {};
     if (pool() && !InThisProcess::now()) {
       ListJob job(in, out);
-      auto done = pool()->run(job);
+      auto done = pool()->run(job, context.activity);
       if (!done) done.failure().row_known = false;
       return done;
     }

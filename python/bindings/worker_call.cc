@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/guarded.h"
-#include "trace/activity.h"
 #include "worker_client.h"
 #include "worker_pool.h"
 
@@ -25,7 +24,8 @@ std::size_t divide_up(std::size_t amount, std::size_t by) {
 
 class WorkerCall {
  public:
-  WorkerCall(WorkerPool& pool, WorkerJob& job) : pool_(pool), job_(job), client_(pool, job) {
+  WorkerCall(WorkerPool& pool, WorkerJob& job, trace::Activity* activity)
+      : pool_(pool), job_(job), activity_(activity), client_(pool, job) {
     const std::size_t block = rows_a_block();
     for (std::size_t first = 0; first < job.rows; first += block)
       client_.submit({first, std::min(block, job.rows - first)});
@@ -35,8 +35,8 @@ class WorkerCall {
     Nanoseconds looked = pool_.options_.clock->now();
     while (!client_.empty()) {
       const std::size_t at = client_.first_row();
-      if (const auto id = job_.sample_id(at)) trace::at_sample(*id);
-      if (!trace::still_wanted() || pool_.stopping_) return cancelled(at);
+      if (const auto id = job_.sample_id(at); id && activity_ != nullptr) activity_->at_sample(*id);
+      if ((activity_ != nullptr && activity_->cancelled) || pool_.stopping_) return cancelled(at);
       look_for_interrupts(looked);
       std::vector<WorkerEvent> events = client_.wait();
       for (WorkerEvent& event : events) {
@@ -133,14 +133,15 @@ class WorkerCall {
 
   WorkerPool& pool_;
   WorkerJob& job_;
+  trace::Activity* const activity_;
   WorkerClient client_;
   std::optional<Failure> failure_;
 };
 
-Result<void> WorkerPool::run(WorkerJob& job) {
+Result<void> WorkerPool::run(WorkerJob& job, trace::Activity* activity) {
   if (job.rows == 0) return {};
   if (ended_for_good()) return cancelled(0);
-  return WorkerCall(*this, job).run();
+  return WorkerCall(*this, job, activity).run();
 }
 
 }  // namespace penstock::python

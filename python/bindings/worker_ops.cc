@@ -139,19 +139,19 @@ class WorkerSampleOp final : public WorkerOp {
                    const OpContext& context) const override {
     if (InThisProcess::now()) return local().run(in, out, context);
     SamplesJob job(in, out, context, random());
-    return pool()->run(job);
+    return pool()->run(job, context.activity);
   }
   Result<void> run_samples(const BlockView& in, const BlockView& out,
                            const OpContext& context) const override {
     if (InThisProcess::now()) return local().run_samples(in, out, context);
     SamplesJob job(in, out, context, random());
-    return pool()->run(job);
+    return pool()->run(job, context.activity);
   }
   [[nodiscard]] Result<Sample> run_sample(const Sample& in, const OpContext& context,
                                           std::size_t row) const override {
     if (InThisProcess::now()) return local().run_sample(in, context, row);
     OneJob job(in, context, row, random());
-    if (auto done = pool()->run(job); !done) {
+    if (auto done = pool()->run(job, context.activity); !done) {
       done.failure().row = row;
       return std::move(done.failure());
     }
@@ -166,7 +166,7 @@ class WorkerVectorOp final : public WorkerOp {
                    const OpContext& context) const override {
     if (InThisProcess::now()) return local().run(in, out, context);
     VectorJob job(in, out);
-    return pool()->run(job);
+    return pool()->run(job, context.activity);
   }
   [[nodiscard]] Result<Sample> run_sample(const Sample& in, const OpContext& context,
                                           std::size_t row) const override {
@@ -175,7 +175,7 @@ class WorkerVectorOp final : public WorkerOp {
     OneJob job(rows, context, row, false);
     job.word = Word::vector;
     Sample made;
-    auto done = pool()->run(job);
+    auto done = pool()->run(job, context.activity);
     if (done) done = guarded([&] { made = only_row(job.made); }, [&] { return row; });
     if (!done) {
       done.failure().row = row;

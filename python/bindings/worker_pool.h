@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/result.h"
+#include "trace/activity.h"
 #include "wire.h"
 #include "worker_process.h"
 #include "worker_schedule.h"
@@ -83,9 +84,9 @@ class WorkerPool {
   [[nodiscard]] unsigned workers() const { return options_.workers; }
   /// Computes all rows of `job`, several blocks at once; blocks until that is done. A failure is
   /// that of the first row that failed, and the rows before it are computed; its cause is what the
-  /// function raised. Throws ConfigError when a worker cannot load the function, ResourceError when
-  /// no worker starts.
-  Result<void> run(WorkerJob& job);
+  /// function raised. `activity`, if any, is told the sample and may cancel the call. Throws
+  /// ConfigError when a worker cannot load the function, ResourceError when no worker starts.
+  Result<void> run(WorkerJob& job, trace::Activity* activity = nullptr);
 
   void lease();
   void give_back();

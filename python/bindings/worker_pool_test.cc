@@ -200,10 +200,8 @@ TEST(WorkerPoolTest, ACallThatIsCancelledReturnsWhileItsWorkersAreBusy) {
   NumbersJob job(numbers_from(0, 8));
   std::string message;
   Thread caller("caller", [&] {
-    trace::set_activity(&activity);
-    const auto done = pool->run(job);
+    const auto done = pool->run(job, &activity);
     message = done ? "done" : done.failure().message;
-    trace::set_activity(nullptr);
   });
   stuck.wait_until_begun();
   activity.cancelled = true;

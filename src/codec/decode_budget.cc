@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include "base/memory.h"
-#include "trace/activity.h"
 
 namespace penstock {
 
@@ -12,14 +11,15 @@ DecodeBudget& DecodeBudget::process() {
   return budget;
 }
 
-bool DecodeBudget::Claim::add(DecodeBudget& budget, std::uint64_t bytes) {
+bool DecodeBudget::Claim::add(DecodeBudget& budget, std::uint64_t bytes,
+                              const Cancelled& cancelled) {
   bytes_ += bytes;
   if (budget_ != nullptr) {
     budget.change(bytes, 0);
     return true;
   }
   if (bytes_ < kCountedBytes) return true;
-  if (!budget.enter(bytes_)) return false;
+  if (!budget.enter(bytes_, cancelled)) return false;
   budget_ = &budget;
   return true;
 }
@@ -28,7 +28,7 @@ void DecodeBudget::Claim::release() {
   if (budget_ != nullptr) budget_->change(0, bytes_);
 }
 
-bool DecodeBudget::enter(std::uint64_t bytes) {
+bool DecodeBudget::enter(std::uint64_t bytes, const Cancelled& cancelled) {
   // Cancelling a sample sets a flag; nothing notifies the threads that wait here.
   constexpr std::chrono::milliseconds kLookAgain{20};
   Lock lock(mutex_);
@@ -38,7 +38,7 @@ bool DecodeBudget::enter(std::uint64_t bytes) {
     return used_ == 0 || (used_ <= bytes_max_ && bytes <= bytes_max_ - used_);
   };
   while (*line_.begin() != place || !has_room()) {
-    if (!trace::still_wanted()) {
+    if (cancelled && cancelled()) {
       line_.erase(place);
       changed_.notify_all();
       return false;

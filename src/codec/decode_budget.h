@@ -3,6 +3,7 @@
 // gigabytes must not be decoded by every thread at once.
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -15,6 +16,9 @@ class DecodeBudget {
  public:
   /// Smaller images are not counted: there are no more of them than threads.
   static constexpr std::uint64_t kCountedBytes = std::uint64_t{16} << 20;
+
+  /// Called while an image waits; true ends the wait.
+  using Cancelled = std::function<bool()>;
 
   explicit DecodeBudget(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
   /// A quarter of the memory that was available at the first call.
@@ -31,8 +35,8 @@ class DecodeBudget {
 
     /// Adds `bytes`. When that makes the image a large one it waits until there is room; a single
     /// image always has room. After that it never waits again, since it would hold what others wait
-    /// for. Returns false if its sample is not needed any more.
-    bool add(DecodeBudget& budget, std::uint64_t bytes);
+    /// for. Returns false if `cancelled` ended the wait.
+    bool add(DecodeBudget& budget, std::uint64_t bytes, const Cancelled& cancelled = {});
 
    private:
     void release();
@@ -45,7 +49,7 @@ class DecodeBudget {
   [[nodiscard]] std::size_t waiting() const;
 
  private:
-  bool enter(std::uint64_t bytes);
+  bool enter(std::uint64_t bytes, const Cancelled& cancelled);
   void change(std::uint64_t more, std::uint64_t less);
 
   const std::uint64_t bytes_max_;

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "base/thread.h"
-#include "trace/activity.h"
 
 namespace penstock {
 namespace {
@@ -81,15 +80,13 @@ TEST(DecodeBudgetTest, AWaitEndsWhenTheSampleIsNotWantedAnyMoreAndOthersGoOn) {
   DecodeBudget budget(kLarge);
   std::optional<DecodeBudget::Claim> first(std::in_place);
   ASSERT_TRUE(first->add(budget, kLarge));
-  trace::Activity activity;
+  std::atomic<bool> cancelled{false};
   Thread second("second", [&] {
-    trace::set_activity(&activity);
     DecodeBudget::Claim claim;
-    EXPECT_FALSE(claim.add(budget, kLarge));
-    trace::set_activity(nullptr);
+    EXPECT_FALSE(claim.add(budget, kLarge, [&] { return cancelled.load(); }));
   });
   wait_for_waiters(budget, 1);
-  activity.cancelled = true;
+  cancelled = true;
   second.join();
   EXPECT_EQ(budget.waiting(), 0U);
   first.reset();

@@ -16,7 +16,8 @@ namespace penstock {
 
 Place asked_place(const PlanData& plan, const Place& place, SequenceBatch& batch) {
   if (!plan.program.chains[place.leaf].sequence) return place;
-  if (auto done = ask_sequence(plan.program, place, std::nullopt, batch); !done)
+  Scratch scratch;
+  if (auto done = ask_sequence(plan.program, place, std::nullopt, batch, scratch); !done)
     done.failure().raise();
   return {place.leaf, place.turn, 0, batch.view.rows};
 }

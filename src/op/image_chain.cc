@@ -105,17 +105,15 @@ class ImageChain final : public Op {
 
   Result<void> run(const BlockView& in, const BlockView& out,
                    const OpContext& context) const override {
-    Scratch own;
-    Scratch& scratch = context.scratch != nullptr ? *context.scratch : own;
     const std::size_t index = index_in(*in.spec);
     copy_other_columns(in, out, index);
     const ImageSpec wanted = image_after(in.spec->fields[index]);
     for (std::size_t row = 0; row < in.rows; ++row) {
-      if (!trace::at_sample(in.identity.sample_id[row])) return cancelled(row);
-      const Scratch::Frame frame(scratch);
+      if (!context.at_sample(in.identity.sample_id[row])) return cancelled(row);
+      const Scratch::Frame frame(context.scratch);
       const trace::PhaseTimer timer(trace::Phase::image);
       Result<void> done;
-      if (auto picture = through_steps(in, index, row, context, scratch)) {
+      if (auto picture = through_steps(in, index, row, context)) {
         done = write(*picture, wanted, out, index, row);
       } else {
         done = std::move(picture.failure());
@@ -147,7 +145,7 @@ class ImageChain final : public Op {
   }
 
   Result<Picture> open(const BlockView& in, std::size_t index, std::size_t row,
-                       Scratch& scratch) const {
+                       const Context& context) const {
     const Column& column = in.columns[index];
     const FieldSpec& field = in.spec->fields[index];
     if (request_) {
@@ -161,7 +159,7 @@ class ImageChain final : public Op {
         return Failure{fmt::format("decode: the array is {}, not bytes", dtype_name(info->dtype)),
                        {},
                        "decode() is for images of u8 or u16"};
-      return Picture(bytes, *info, *request_, scratch);
+      return Picture(bytes, *info, *request_, context);
     }
     // Rows of a block have no slack after them, which the resize may read.
     const bool dense = column.dense();
@@ -178,17 +176,17 @@ class ImageChain final : public Op {
       return Failure{fmt::format("image: an image of shape {}", shape_text(shape)),
                      {},
                      "images have rows, columns and 1 to 4 channels"};
-    std::byte* const copy = scratch.allocate(size + Pixels::kSlack);
+    std::byte* const copy = context.scratch.allocate(size + Pixels::kSlack);
     std::memcpy(copy,
                 dense ? column.data + row * column.row_bytes : column.tensors[row].raw().data(),
                 size);
     pixels.data = copy;
-    return Picture(pixels, scratch);
+    return Picture(pixels, context);
   }
 
   Result<Picture> through_steps(const BlockView& in, std::size_t index, std::size_t row,
-                                const OpContext& context, Scratch& scratch) const {
-    auto picture = open(in, index, row, scratch);
+                                const OpContext& context) const {
+    auto picture = open(in, index, row, context);
     if (!picture) return picture;
     std::uint64_t drawn = 0;
     if (random_) drawn = (*context.rng)(row)();

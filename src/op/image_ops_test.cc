@@ -165,7 +165,7 @@ TEST(ImageOpsTest, WhatIsAskedTogetherGivesThePixelsOfWhatIsAskedStepByStep) {
                          .crop(3, 5, 30, 40)
                          .random_flip({.horizontal = true, .vertical = true, .chance = 1})
                          .resize(21, 19)
-                         .crop(2, 4, 15, 11)
+                         .crop(2, 3, 15, 11)
                          .random_flip({.chance = 1})
                          .to_float();
   Tensor tensor = floats_of(in);
@@ -173,7 +173,7 @@ TEST(ImageOpsTest, WhatIsAskedTogetherGivesThePixelsOfWhatIsAskedStepByStep) {
   tensor =
       run(tensor, image::of().random_flip({.horizontal = true, .vertical = true, .chance = 1}));
   tensor = run(tensor, image::of().resize(21, 19));
-  tensor = run(tensor, image::of().crop(2, 4, 15, 11));
+  tensor = run(tensor, image::of().crop(2, 3, 15, 11));
   tensor = run(tensor, image::of().random_flip({.chance = 1}));
   expect_near(plain_of(run(bytes_of(in), chain)), plain_of(tensor), 0.05 / 255, "one pass");
 }
@@ -181,11 +181,11 @@ TEST(ImageOpsTest, WhatIsAskedTogetherGivesThePixelsOfWhatIsAskedStepByStep) {
 TEST(ImageOpsTest, CropsTakeTheirPart) {
   const Plain in = random_image(9, 12, 3);
   const Plain part = plain_of(run(bytes_of(in), image::of().crop(2, 3, 4, 5)));
-  const Plain middle = plain_of(run(bytes_of(in), image::of().center_crop(5, 4)));
+  const Plain middle = plain_of(run(bytes_of(in), image::of().center_crop(6, 5)));
   for (std::int64_t y = 0; y < 4; ++y)
     for (std::int64_t x = 0; x < 5; ++x) EXPECT_EQ(part.at(y, x, 1), in.at(y + 2, x + 3, 1));
-  for (std::int64_t y = 0; y < 5; ++y)
-    for (std::int64_t x = 0; x < 4; ++x) EXPECT_EQ(middle.at(y, x, 2), in.at(y + 2, x + 4, 2));
+  for (std::int64_t y = 0; y < 6; ++y)
+    for (std::int64_t x = 0; x < 5; ++x) EXPECT_EQ(middle.at(y, x, 2), in.at(y + 1, x + 3, 2));
 }
 
 TEST(ImageOpsTest, RandomCropsAreSomePartAndEveryPlaceIsPossible) {

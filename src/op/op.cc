@@ -67,7 +67,7 @@ void copy_other_columns(const BlockView& in, const BlockView& out, std::size_t i
 Result<void> Op::run_samples(const BlockView& in, const BlockView& out,
                              const OpContext& context) const {
   for (std::size_t row = 0; row < in.rows; ++row) {
-    if (!trace::at_sample(in.identity.sample_id[row])) return cancelled(row);
+    if (!context.at_sample(in.identity.sample_id[row])) return cancelled(row);
     auto made = run_sample(read_row(in, row), context, row);
     if (!made) return std::move(made.failure());
     if (const auto wrong = write_row(out, row, *made))

@@ -10,14 +10,15 @@
 #include "base/result.h"
 #include "penstock/block.h"
 #include "penstock/dataset.h"
-#include "sample/scratch.h"
+#include "source/context.h"
 
 namespace penstock {
 
-/// What an op may know about the current rows besides their values.
-struct OpContext {
-  const RowRng* rng = nullptr;  // set for random ops
-  Scratch* scratch = nullptr;   // for temporary data; null: its own
+/// What an op has besides the values of the current rows.
+struct OpContext : Context {
+  explicit OpContext(const Context& context, const RowRng* row_rng = nullptr)
+      : Context(context), rng(row_rng) {}
+  const RowRng* rng;  // set for random ops
 };
 
 class Op {

@@ -40,8 +40,8 @@ void run_point(const PointOp& op, float* row, std::size_t count) {
 }  // namespace
 
 Picture::Picture(std::span<const std::byte> bytes, const ImageInfo& info,
-                 const DecodeRequest& request, Scratch& scratch)
-    : scratch_(scratch),
+                 const DecodeRequest& request, const Context& context)
+    : context_(context),
       bytes_(bytes),
       info_(info),
       request_(request),
@@ -50,8 +50,8 @@ Picture::Picture(std::span<const std::byte> bytes, const ImageInfo& info,
       white_(dtype_ == Dtype::u16 ? 65535.0F : 255.0F),
       region_{0, 0, info.width, info.height} {}
 
-Picture::Picture(const Pixels& pixels, Scratch& scratch)
-    : scratch_(scratch),
+Picture::Picture(const Pixels& pixels, const Context& context)
+    : context_(context),
       pixels_(pixels),
       channels_(pixels.channels),
       dtype_(pixels.dtype),
@@ -133,7 +133,7 @@ Result<Pixels> Picture::decoded(const Region& region) {
     request.region = region;
     if (!claim(decoded_bytes(region))) return cancelled(0);
     const trace::PhaseTimer timer(trace::Phase::decode);
-    auto pixels = decode_image(bytes_, info_, request, scratch_);
+    auto pixels = decode_image(bytes_, info_, request, context_.scratch);
     if (!deadline_) deadline_ = std::chrono::steady_clock::now() + request.limits.time_max;
     return pixels;
   }
@@ -154,7 +154,7 @@ template <typename Emit>
 Result<void> Picture::each_row(Emit emit) {
   if (resize_) return resized(ResizeTo(*resize_), emit);
   const std::size_t count = as_size(region_.width);
-  float* const row = scratch_.array<float>(4 * count);
+  float* const row = context_.scratch.array<float>(4 * count);
   const auto place = [&](std::int64_t y) { return mirror_y_ ? region_.height - 1 - y : y; };
   if (floats_.data != nullptr) {
     for (std::int64_t y = 0; y < region_.height; ++y) {
@@ -197,8 +197,8 @@ Result<void> Picture::prepare_resize(const ResizeTo& target) {
   auto source = decoded(region_);
   if (!source) return std::move(source.failure());
   const std::size_t width = as_size(source->width);
-  const FloatImage wide{scratch_.array<float>(4 * width * as_size(source->height)), source->height,
-                        source->width};
+  const FloatImage wide{context_.scratch.array<float>(4 * width * as_size(source->height)),
+                        source->height, source->width};
   for (std::int64_t y = 0; y < wide.height; ++y) {
     if (y % kRowsUnlooked == 0)
       if (auto in_time = check_time(); !in_time) return in_time;
@@ -216,18 +216,18 @@ Result<void> Picture::resized(const ResizeTo& target, Emit emit) {
   if (auto done = prepare_resize(target); !done) return done;
   const Axis columns = make_axis({region_.width, target.width, window_.x, window_.width,
                                   target.filter, target.antialias, mirror_x_},
-                                 scratch_);
+                                 context_.scratch);
   const Axis rows = make_axis({region_.height, target.height, window_.y, window_.height,
                                target.filter, target.antialias, mirror_y_},
-                              scratch_);
+                              context_.scratch);
   const auto mix = [&](auto values, auto from, auto weights, auto turn) -> Result<void> {
     using Mixed = decltype(values);
     const std::size_t room = columns.taps * kQuadBytes + 2 * kRowSlackBytes;
     const std::size_t bytes = from.values * sizeof(Mixed) + room;
-    auto* const mixed = reinterpret_cast<Mixed*>(scratch_.allocate(bytes));
+    auto* const mixed = reinterpret_cast<Mixed*>(context_.scratch.allocate(bytes));
     std::memset(mixed, 0, bytes);
-    const auto inputs = scratch_.array<decltype(from.row(0))>(rows.taps);
-    float* const out = scratch_.array<float>(4 * columns.count);
+    const auto inputs = context_.scratch.array<decltype(from.row(0))>(rows.taps);
+    float* const out = context_.scratch.array<float>(4 * columns.count);
     for (std::size_t y = 0; y < rows.count; ++y) {
       if (auto in_time = check_time(); !in_time) return in_time;
       // Rows past the last one have no weight; any row will do.
@@ -279,8 +279,8 @@ Result<FloatImage> Picture::pixels() {
   if (untouched) return floats_;
   FloatImage made{nullptr, height(), width()};
   if (!claim(kQuadBytes * as_size(made.height) * as_size(made.width))) return cancelled(0);
-  made.data = reinterpret_cast<float*>(
-      scratch_.allocate(kQuadBytes * as_size(made.height) * as_size(made.width) + kRowSlackBytes));
+  made.data = reinterpret_cast<float*>(context_.scratch.allocate(
+      kQuadBytes * as_size(made.height) * as_size(made.width) + kRowSlackBytes));
   auto done = each_row([&made](std::int64_t y, const float* row) {
     std::memcpy(made.row(y), row, kQuadBytes * as_size(made.width));
   });

@@ -12,7 +12,7 @@
 #include "codec/decode_budget.h"
 #include "kernel/pixels.h"
 #include "kernel/resample.h"
-#include "sample/scratch.h"
+#include "source/context.h"
 
 namespace penstock {
 
@@ -39,13 +39,14 @@ struct FloatImage {
   [[nodiscard]] float* row(std::int64_t y) const { return data + 4 * width * y; }
 };
 
-/// Used by one thread; all memory comes from `scratch` and is valid until the caller's frame ends.
+/// Used by one thread; all memory comes from the scratch memory of `context` and is valid until the
+/// caller's frame ends.
 class Picture {
  public:
   /// `bytes` must stay valid; nothing is decoded yet.
   Picture(std::span<const std::byte> bytes, const ImageInfo& info, const DecodeRequest& request,
-          Scratch& scratch);
-  Picture(const Pixels& pixels, Scratch& scratch);
+          const Context& context);
+  Picture(const Pixels& pixels, const Context& context);
 
   [[nodiscard]] std::int64_t height() const;
   [[nodiscard]] std::int64_t width() const;
@@ -56,7 +57,7 @@ class Picture {
   /// True once values have no range.
   [[nodiscard]] bool normalized() const { return normalized_; }
   void set_normalized() { normalized_ = true; }
-  [[nodiscard]] Scratch& scratch() const { return scratch_; }
+  [[nodiscard]] Scratch& scratch() const { return context_.scratch; }
 
   /// `region` must be inside the image.
   void crop(const Region& region);
@@ -87,11 +88,13 @@ class Picture {
   template <typename Emit>
   Result<void> resized(const ResizeTo& target, Emit emit);
   void finish_row(float* row) const;
-  bool claim(std::uint64_t bytes) { return claim_.add(DecodeBudget::process(), bytes); }
+  bool claim(std::uint64_t bytes) {
+    return claim_.add(DecodeBudget::process(), bytes, [this] { return context_.cancelled(); });
+  }
   [[nodiscard]] std::uint64_t decoded_bytes(const Region& region) const;
   void start_from(const FloatImage& image);
 
-  Scratch& scratch_;
+  Context context_;
   DecodeBudget::Claim claim_;
   std::optional<std::chrono::steady_clock::time_point> deadline_;
   std::span<const std::byte> bytes_;  // empty once there are pixels

@@ -37,12 +37,14 @@ class ReadFile final : public Op {
     return spec;
   }
 
-  Result<void> run(const BlockView& in, const BlockView& out, const OpContext&) const override {
+  Result<void> run(const BlockView& in, const BlockView& out,
+                   const OpContext& context) const override {
     const std::size_t index = index_in(*in.spec);
     copy_other_columns(in, out, index);
     for (std::size_t row = 0; row < in.rows; ++row) {
-      if (!trace::at_sample(in.identity.sample_id[row])) return cancelled(row);
-      auto done = read_row(in.columns[index].tensors[row], out.columns[index].tensors[row]);
+      if (!context.at_sample(in.identity.sample_id[row])) return cancelled(row);
+      auto done =
+          read_row(in.columns[index].tensors[row], out.columns[index].tensors[row], context);
       if (!done) {
         done.failure().row = row;
         return done;
@@ -56,11 +58,11 @@ class ReadFile final : public Op {
     return field_index("read_file", path_, spec);
   }
 
-  Result<void> read_row(const Tensor& path, Tensor& out) const {
+  Result<void> read_row(const Tensor& path, Tensor& out, const Context& context) const {
     std::string name(path.text());
     if (name.find('\0') != std::string::npos)
       return Failure{"read_file: the path contains a zero byte"};
-    auto bytes = current_reader().get_file(name, bytes_max_);
+    auto bytes = context.reader.get_file(name, bytes_max_);
     if (!bytes) {
       bytes.failure().where.file = std::move(name);
       return std::move(bytes.failure());

@@ -27,8 +27,8 @@ class BufferedCursor : public Cursor {
         continue;
       }
       const std::size_t rows = std::min(out.rows - done, rows_ - at_);
-      const Scratch::Frame frame(pulling.scratch);
-      auto handed = hand_out(at_, cut_rows(out, done, rows, pulling.scratch));
+      const Scratch::Frame frame(pulling.context.scratch);
+      auto handed = hand_out(at_, cut_rows(out, done, rows, pulling.context.scratch));
       if (!handed) {
         handed.failure().row += done;
         return std::move(handed.failure());

@@ -15,7 +15,6 @@
 #include "plan/failures.h"
 #include "plan/stage.h"
 #include "sample/row_buffer.h"
-#include "sample/scratch.h"
 
 namespace penstock {
 
@@ -46,16 +45,16 @@ void write_anchor(const Anchor& part, Anchor& to);
 /// Runs `body(first, rows)` for all of `rows` rows, perhaps on several threads at once.
 class Gang {
  public:
-  using Body = std::function<void(std::size_t first, std::size_t rows, Scratch& scratch)>;
+  using Body = std::function<void(std::size_t first, std::size_t rows, const Context& context)>;
   virtual ~Gang() = default;
-  virtual void run(std::size_t rows, Scratch& scratch, const Body& body) = 0;
+  virtual void run(std::size_t rows, const Context& context, const Body& body) = 0;
   /// How many threads may work on it at once.
   [[nodiscard]] virtual unsigned threads() const = 0;
 };
 
 /// What a pull needs besides the cursor.
 struct Pulling {
-  Scratch& scratch;
+  Context context;
   RowFailures* failures = nullptr;  // collects rows that cannot be made; null: the first one ends
   Gang* gang = nullptr;             // null: everything in the calling thread
   Clock* clock = &Clock::real();    // what rows cost is measured by it

@@ -22,15 +22,16 @@ struct OverRows {
   /// Writes up to `count` rows from row `first` of `out` on.
   static Result<std::size_t> pull(Cursor& from, Out out, std::size_t first, std::size_t count,
                                   Pulling& pulling) {
-    const Scratch::Frame frame(pulling.scratch);
-    return from.pull(cut_rows(out, first, count, pulling.scratch), pulling);
+    const Scratch::Frame frame(pulling.context.scratch);
+    return from.pull(cut_rows(out, first, count, pulling.context.scratch), pulling);
   }
   /// Like `pull`, for a flow whose rows may have another spec.
   static Result<std::size_t> pull_as(const Flow& flow, Cursor& from, Out out, std::size_t first,
                                      Pulling& pulling) {
-    const Scratch::Frame frame(pulling.scratch);
+    const Scratch::Frame frame(pulling.context.scratch);
     return penstock::pull_as(from, flow.spec(),
-                             cut_rows(out, first, out.rows - first, pulling.scratch), pulling);
+                             cut_rows(out, first, out.rows - first, pulling.context.scratch),
+                             pulling);
   }
 };
 

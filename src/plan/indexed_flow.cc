@@ -54,8 +54,8 @@ class IndexedCursor final : public Cursor {
       const std::size_t wanted = std::min<std::uint64_t>(out.rows - made, left);
       const std::uint64_t ahead = std::min(rows_at_once(pulling), left);
       if (wanted < ahead && position_ >= plain_until_ && look_ahead(ahead, pulling)) continue;
-      const Scratch::Frame frame(pulling.scratch);
-      auto kept = make(cut_rows(out, made, wanted, pulling.scratch), pulling);
+      const Scratch::Frame frame(pulling.context.scratch);
+      auto kept = make(cut_rows(out, made, wanted, pulling.context.scratch), pulling);
       if (!kept) return kept;
       position_ += wanted;
       made += *kept;

@@ -14,13 +14,13 @@ namespace {
 class PulledStage final : public Stage {
  public:
   PulledStage(const ElementSpec& spec, IdSpace ids) : Stage(spec, std::move(ids)) {}
-  void identify(const Ask& ask, std::uint64_t* ids, Scratch&) const override {
+  void identify(const Ask& ask, std::uint64_t* ids, const Context&) const override {
     for (std::size_t i = 0; i < ask.positions.size(); ++i)
       ids[i] = ask.pulled->identity.sample_id[ask.positions[i]];
   }
 
  protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch&) const override {
+  Result<void> run(const Ask& ask, const BlockView& out, const Context&) const override {
     for (std::size_t row = 0; row < out.rows;) {
       std::size_t end = row + 1;
       while (end < out.rows && ask.positions[end] == ask.positions[end - 1] + 1) ++end;
@@ -67,24 +67,24 @@ class MapStage final : public Stage {
         input_(std::move(input)),
         op_(std::move(op)),
         place_(std::move(place)) {}
-  void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
-    input_->identify(ask, ids, scratch);
+  void identify(const Ask& ask, std::uint64_t* ids, const Context& context) const override {
+    input_->identify(ask, ids, context);
   }
-  void collect_reads(const Ask& ask, Scratch& scratch,
+  void collect_reads(const Ask& ask, const Context& context,
                      std::vector<PlannedRead>& reads) const override {
-    input_->collect_reads(ask, scratch, reads);
+    input_->collect_reads(ask, context, reads);
   }
 
  protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
-    const Scratch::Frame frame(scratch);
-    const ScratchBlock in(input_->spec(), out.rows, scratch, out.identity);
-    if (auto done = input_->produce(ask, in.view(), scratch); !done) return done;
-    if (out.rows > 0) trace::doing(place_.title, out.identity.sample_id[0], out.rows);
+  Result<void> run(const Ask& ask, const BlockView& out, const Context& context) const override {
+    const Scratch::Frame frame(context.scratch);
+    const ScratchBlock in(input_->spec(), out.rows, context.scratch, out.identity);
+    if (auto done = input_->produce(ask, in.view(), context); !done) return done;
+    if (out.rows > 0) context.doing(place_.title, out.identity.sample_id[0], out.rows);
     return for_good_rows(out, ids(), [&](std::size_t first, std::size_t rows) {
-      const Scratch::Frame run_frame(scratch);
-      auto done = run_op(ask.turn.pass, cut_rows(in.view(), first, rows, scratch),
-                         cut_rows(out, first, rows, scratch), scratch);
+      const Scratch::Frame run_frame(context.scratch);
+      auto done = run_op(ask.turn.pass, cut_rows(in.view(), first, rows, context.scratch),
+                         cut_rows(out, first, rows, context.scratch), context);
       if (!done) done.failure().where.op = place_.title;
       return done;
     });
@@ -92,9 +92,8 @@ class MapStage final : public Stage {
 
  private:
   Result<void> run_op(std::uint64_t pass, const BlockView& in, const BlockView& out,
-                      Scratch& scratch) const {
-    OpContext context;
-    context.scratch = &scratch;
+                      const Context& context) const {
+    OpContext op_context(context);
     RowRng rng;
     if (op_->random()) {
       // Without the promise each plan draws numbers of its own.
@@ -103,10 +102,10 @@ class MapStage final : public Stage {
       rng = [this, key, &out](std::size_t row) {
         return key.rng(out.identity.occurrence[row], ids().key(out.identity.sample_id[row]));
       };
-      context.rng = &rng;
+      op_context.rng = &rng;
     }
-    return spec().known && input_->spec().known ? op_->run(in, out, context)
-                                                : op_->run_samples(in, out, context);
+    return spec().known && input_->spec().known ? op_->run(in, out, op_context)
+                                                : op_->run_samples(in, out, op_context);
   }
 
   StagePtr input_;

@@ -20,25 +20,25 @@ class MovedStage final : public Stage {
  public:
   MovedStage(StagePtr input, Moving moving)
       : Stage(input->spec(), input->ids()), input_(std::move(input)), moving_(std::move(moving)) {}
-  void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
-    const Scratch::Frame frame(scratch);
-    input_->identify({ask.turn, moved(ask, scratch)}, ids, scratch);
+  void identify(const Ask& ask, std::uint64_t* ids, const Context& context) const override {
+    const Scratch::Frame frame(context.scratch);
+    input_->identify({ask.turn, moved(ask, context)}, ids, context);
   }
-  void collect_reads(const Ask& ask, Scratch& scratch,
+  void collect_reads(const Ask& ask, const Context& context,
                      std::vector<PlannedRead>& reads) const override {
-    const Scratch::Frame frame(scratch);
-    input_->collect_reads({ask.turn, moved(ask, scratch)}, scratch, reads);
+    const Scratch::Frame frame(context.scratch);
+    input_->collect_reads({ask.turn, moved(ask, context)}, context, reads);
   }
 
  protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
-    const Scratch::Frame frame(scratch);
-    return input_->produce({ask.turn, moved(ask, scratch)}, out, scratch);
+  Result<void> run(const Ask& ask, const BlockView& out, const Context& context) const override {
+    const Scratch::Frame frame(context.scratch);
+    return input_->produce({ask.turn, moved(ask, context)}, out, context);
   }
 
  private:
-  std::span<const std::uint64_t> moved(const Ask& ask, Scratch& scratch) const {
-    const std::span positions(scratch.array<std::uint64_t>(ask.positions.size()),
+  std::span<const std::uint64_t> moved(const Ask& ask, const Context& context) const {
+    const std::span positions(context.scratch.array<std::uint64_t>(ask.positions.size()),
                               ask.positions.size());
     moving_(ask, positions);
     return positions;

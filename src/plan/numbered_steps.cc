@@ -19,10 +19,11 @@ Result<std::size_t> make_rows(const StagePtr& stage, const Place& place, PulledS
                    pulling);
 }
 Result<std::size_t> make_rows(const SequenceLeaf& leaf, const Place& place, PulledStep& step,
-                              Pulling&) {
+                              Pulling& pulling) {
   SequenceBatch batch;
-  auto done = leaf.source->get(
-      {place.first, leaf.first_id, place.turn.pass, place.turn.occurrence()}, batch);
+  auto done =
+      leaf.source->get({place.first, leaf.first_id, place.turn.pass, place.turn.occurrence()},
+                       batch, pulling.context);
   if (!done) return std::move(done.failure());
   const std::size_t rows = batch.view.rows;
   if (rows == 0) return rows;

@@ -26,10 +26,10 @@ inline bool together(const Target& a, const Target& b) {
 
 /// Calls `body(target, positions there, first row)` for each run of rows that go together.
 template <typename Route, typename Body>
-Result<void> for_runs(std::span<const std::uint64_t> asked, Scratch& scratch, Route route,
+Result<void> for_runs(std::span<const std::uint64_t> asked, const Context& context, Route route,
                       Body body) {
-  const Scratch::Frame frame(scratch);
-  std::uint64_t* const positions = scratch.array<std::uint64_t>(asked.size());
+  const Scratch::Frame frame(context.scratch);
+  std::uint64_t* const positions = context.scratch.array<std::uint64_t>(asked.size());
   for (std::size_t first = 0; first < asked.size();) {
     const Target target = route(asked[first]);
     std::size_t last = first;
@@ -38,7 +38,7 @@ Result<void> for_runs(std::span<const std::uint64_t> asked, Scratch& scratch, Ro
       positions[last++] = next.position;
       if (last < asked.size()) next = route(asked[last]);
     } while (last < asked.size() && together(next, target));
-    const Scratch::Frame run_frame(scratch);
+    const Scratch::Frame run_frame(context.scratch);
     auto done = body(target, std::span(positions + first, last - first), first);
     if (!done) {
       done.failure().row += first;
@@ -61,9 +61,9 @@ class GatheredRows {
 
   /// Empty when runs are long enough, or there would be too many groups to be worth it.
   template <typename Route>
-  GatheredRows(std::span<const std::uint64_t> asked, Scratch& scratch, Route route) {
+  GatheredRows(std::span<const std::uint64_t> asked, const Context& context, Route route) {
     if (asked.size() < kWorthIt || starts_with_a_run(asked, route)) return;
-    if (!gather(asked, scratch, route)) count_ = 0;
+    if (!gather(asked, context, route)) count_ = 0;
   }
 
   [[nodiscard]] std::span<const Group> all() const { return {groups_.data(), count_}; }
@@ -89,9 +89,9 @@ class GatheredRows {
   }
 
   template <typename Route>
-  bool gather(std::span<const std::uint64_t> asked, Scratch& scratch, Route route) {
-    auto* const group_of = scratch.array<std::uint8_t>(asked.size());
-    auto* const positions = scratch.array<std::uint64_t>(asked.size());
+  bool gather(std::span<const std::uint64_t> asked, const Context& context, Route route) {
+    auto* const group_of = context.scratch.array<std::uint8_t>(asked.size());
+    auto* const positions = context.scratch.array<std::uint64_t>(asked.size());
     std::size_t runs = 0;
     std::size_t group = 0;
     for (std::size_t row = 0; row < asked.size(); ++row) {
@@ -107,19 +107,19 @@ class GatheredRows {
       positions[row] = target.position;
     }
     if (runs * kRunMin < asked.size() || count_ * 2 > asked.size()) return false;
-    sort(group_of, positions, asked.size(), scratch);
+    sort(group_of, positions, asked.size(), context);
     return true;
   }
 
   void sort(const std::uint8_t* group_of, const std::uint64_t* positions, std::size_t rows,
-            Scratch& scratch) {
+            const Context& context) {
     std::array<std::size_t, kGroupsMax> next;
     for (std::size_t group = 0, first = 0; group < count_; ++group) {
       groups_[group].first = next[group] = first;
       first += groups_[group].rows;
     }
-    positions_ = scratch.array<std::uint64_t>(rows);
-    places_ = scratch.array<std::uint32_t>(rows);
+    positions_ = context.scratch.array<std::uint64_t>(rows);
+    places_ = context.scratch.array<std::uint32_t>(rows);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t to = next[group_of[row]]++;
       positions_[to] = positions[row];
@@ -139,33 +139,33 @@ class RoutedStage final : public Stage {
  public:
   RoutedStage(std::vector<StagePtr> inputs, Routing routing, const ElementSpec& spec, IdSpace ids)
       : Stage(spec, std::move(ids)), inputs_(std::move(inputs)), routing_(std::move(routing)) {}
-  void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
-    (void)for_runs(ask.positions, scratch, route(ask),
+  void identify(const Ask& ask, std::uint64_t* ids, const Context& context) const override {
+    (void)for_runs(ask.positions, context, route(ask),
                    [&](const Target& target, std::span<const std::uint64_t> positions,
                        std::size_t first) -> Result<void> {
                      inputs_[target.input]->identify({target.turn, positions}, ids + first,
-                                                     scratch);
+                                                     context);
                      return {};
                    });
   }
-  void collect_reads(const Ask& ask, Scratch& scratch,
+  void collect_reads(const Ask& ask, const Context& context,
                      std::vector<PlannedRead>& reads) const override {
-    (void)for_runs(ask.positions, scratch, route(ask),
+    (void)for_runs(ask.positions, context, route(ask),
                    [&](const Target& target, std::span<const std::uint64_t> positions,
                        std::size_t) -> Result<void> {
-                     inputs_[target.input]->collect_reads({target.turn, positions}, scratch, reads);
+                     inputs_[target.input]->collect_reads({target.turn, positions}, context, reads);
                      return {};
                    });
   }
 
  protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
+  Result<void> run(const Ask& ask, const BlockView& out, const Context& context) const override {
     if (may_gather(out)) {
-      const Scratch::Frame frame(scratch);
-      const GatheredRows groups(ask.positions, scratch, route(ask));
-      if (!groups.all().empty()) return run_groups(groups, out, scratch);
+      const Scratch::Frame frame(context.scratch);
+      const GatheredRows groups(ask.positions, context, route(ask));
+      if (!groups.all().empty()) return run_groups(groups, out, context);
     }
-    return run_in_place(ask, out, scratch);
+    return run_in_place(ask, out, context);
   }
 
  private:
@@ -183,13 +183,13 @@ class RoutedStage final : public Stage {
 
   /// All groups run, whatever fails in one: the failure that is told is that of the first row.
   Result<void> run_groups(const GatheredRows& groups, const BlockView& out,
-                          Scratch& scratch) const {
+                          const Context& context) const {
     Result<void> result;
     for (const GatheredRows::Group& group : groups.all()) {
-      const Scratch::Frame frame(scratch);
-      const ScratchBlock block(*out.spec, group.rows, scratch);
+      const Scratch::Frame frame(context.scratch);
+      const ScratchBlock block(*out.spec, group.rows, context.scratch);
       auto done = inputs_[group.target.input]->produce({group.target.turn, groups.positions(group)},
-                                                       block.view(), scratch);
+                                                       block.view(), context);
       const std::span<const std::uint32_t> places = groups.places(group);
       if (!done) {
         const std::size_t bad = std::min(done.failure().row, group.rows - 1);
@@ -204,12 +204,13 @@ class RoutedStage final : public Stage {
   }
 
   /// Asks each input for its run of consecutive rows, straight into their place in `out`.
-  Result<void> run_in_place(const Ask& ask, const BlockView& out, Scratch& scratch) const {
+  Result<void> run_in_place(const Ask& ask, const BlockView& out, const Context& context) const {
     return for_runs(
-        ask.positions, scratch, route(ask),
+        ask.positions, context, route(ask),
         [&](const Target& target, std::span<const std::uint64_t> positions, std::size_t first) {
           return inputs_[target.input]->produce(
-              {target.turn, positions}, cut_rows(out, first, positions.size(), scratch), scratch);
+              {target.turn, positions}, cut_rows(out, first, positions.size(), context.scratch),
+              context);
         });
   }
 

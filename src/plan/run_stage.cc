@@ -31,30 +31,30 @@ class FirstFailure {
 
 Result<std::size_t> run_stage(const Stage& stage, const StageRows& which, const BlockView& out,
                               Pulling& pulling, std::uint8_t* failed) {
-  const Scratch::Frame frame(pulling.scratch);
+  const Scratch::Frame frame(pulling.context.scratch);
   BlockView rows = out;
   std::uint8_t* flags = failed;
   if (flags == nullptr) {
-    flags = pulling.scratch.array<std::uint8_t>(out.rows);
+    flags = pulling.context.scratch.array<std::uint8_t>(out.rows);
     std::fill_n(flags, out.rows, std::uint8_t{0});
   }
   rows.identity.failed = flags;
   rows.identity.failures = pulling.failures;
   FirstFailure first_failure;
-  const Gang::Body body = [&](std::size_t first, std::size_t count, Scratch& scratch) {
-    const Scratch::Frame part_frame(scratch);
-    std::uint64_t* const positions = scratch.array<std::uint64_t>(count);
+  const Gang::Body body = [&](std::size_t first, std::size_t count, const Context& context) {
+    const Scratch::Frame part_frame(context.scratch);
+    std::uint64_t* const positions = context.scratch.array<std::uint64_t>(count);
     for (std::size_t i = 0; i < count; ++i) positions[i] = which.first + first + i;
     auto done = stage.produce({which.turn, {positions, count}, which.pulled},
-                              cut_rows(rows, first, count, scratch), scratch);
+                              cut_rows(rows, first, count, context.scratch), context);
     if (done) return;
     done.failure().row += first;
     first_failure.add(std::move(done.failure()));
   };
   if (pulling.gang != nullptr) {
-    pulling.gang->run(out.rows, pulling.scratch, body);
+    pulling.gang->run(out.rows, pulling.context, body);
   } else {
-    body(0, out.rows, pulling.scratch);
+    body(0, out.rows, pulling.context);
   }
   if (auto failure = first_failure.take()) return std::move(*failure);
   if (failed != nullptr || std::none_of(flags, flags + out.rows, [](auto f) { return f != 0; }))

@@ -91,12 +91,12 @@ class SliceCursor final : public CursorOver<typename Kind::Input, typename Kind:
       buffer_->reserve(wanted);
       auto got = this->input_->pull(buffer_->rows(0, wanted), pulling);
       if (!got) return got;
-      const Scratch::Frame frame(pulling.scratch);
-      auto* const picks = pulling.scratch.array<std::uint64_t>(*got);
+      const Scratch::Frame frame(pulling.context.scratch);
+      auto* const picks = pulling.context.scratch.array<std::uint64_t>(*got);
       std::size_t picked = 0;
       for (std::uint64_t row = before_; row < *got; row += slice_.stride) picks[picked++] = row;
       pick_rows(buffer_->rows(0, *got), {picks, picked},
-                cut_rows(out, done, picked, pulling.scratch));
+                cut_rows(out, done, picked, pulling.context.scratch));
       before_ = before_ + picked * slice_.stride - *got;
       done += picked;
       if (*got < wanted) break;

@@ -26,16 +26,16 @@ std::string IdSpace::file_of(std::uint64_t sample_id) const {
   return found.origin ? found.origin->file_of(sample_id - found.first_id) : "";
 }
 
-Result<void> Stage::produce(const Ask& ask, const BlockView& out, Scratch& scratch) const {
+Result<void> Stage::produce(const Ask& ask, const BlockView& out, const Context& context) const {
   if (spec_.known && out.samples == nullptr && out.spec != &spec_ && *out.spec != spec_)
     return Failure{fmt::format("elements are {} here and {} elsewhere in the dataset", spec_.text(),
                                out.spec->text()),
                    {},
                    "both sides of a concatenate must give the same fields"};
-  if (!spec_.known || out.samples == nullptr) return run(ask, out, scratch);
-  const Scratch::Frame frame(scratch);
-  const ScratchBlock typed(spec_, out.rows, scratch, out.identity);
-  if (auto done = run(ask, typed.view(), scratch); !done) return done;
+  if (!spec_.known || out.samples == nullptr) return run(ask, out, context);
+  const Scratch::Frame frame(context.scratch);
+  const ScratchBlock typed(spec_, out.rows, context.scratch, out.identity);
+  if (auto done = run(ask, typed.view(), context); !done) return done;
   for (std::size_t row = 0; row < out.rows; ++row)
     if (out.identity.failed == nullptr || out.identity.failed[row] != kRowFailed)
       (void)write_row(out, row, read_row(typed.view(), row));

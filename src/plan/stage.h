@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "order/steps.h"
 #include "penstock/block.h"
-#include "sample/scratch.h"
+#include "source/context.h"
 #include "source/source.h"
 
 namespace penstock {
@@ -47,14 +47,14 @@ class Stage {
   Stage& operator=(const Stage&) = delete;
 
   /// Writes the rows to `out`, whether that is typed or still holds whole samples.
-  Result<void> produce(const Ask& ask, const BlockView& out, Scratch& scratch) const;
+  Result<void> produce(const Ask& ask, const BlockView& out, const Context& context) const;
 
   /// The ids of the rows, without computing them.
-  virtual void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const = 0;
+  virtual void identify(const Ask& ask, std::uint64_t* ids, const Context& context) const = 0;
 
   /// Adds what must be read for the rows, in their order, as far as that shows without computing
   /// anything.
-  virtual void collect_reads(const Ask& /*ask*/, Scratch&, std::vector<PlannedRead>&) const {}
+  virtual void collect_reads(const Ask& /*ask*/, const Context&, std::vector<PlannedRead>&) const {}
 
   /// Spec of the rows; unknown where only running shows it.
   [[nodiscard]] const ElementSpec& spec() const { return spec_; }
@@ -62,7 +62,7 @@ class Stage {
 
  protected:
   /// As `produce`. With a known spec `out` is typed; with an unknown one it may be either.
-  virtual Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const = 0;
+  virtual Result<void> run(const Ask& ask, const BlockView& out, const Context& context) const = 0;
 
  private:
   ElementSpec spec_;

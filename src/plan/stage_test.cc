@@ -19,12 +19,12 @@ class Positions final : public Stage {
  public:
   Positions() : Stage(ElementSpec::single(Dtype::u64), IdSpace{{{0, 0}}}) {}
 
-  void identify(const Ask& ask, std::uint64_t* ids, Scratch&) const override {
+  void identify(const Ask& ask, std::uint64_t* ids, const Context&) const override {
     std::ranges::copy(ask.positions, ids);
   }
 
  protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch&) const override {
+  Result<void> run(const Ask& ask, const BlockView& out, const Context&) const override {
     if (ask.turn.pass == 9) return Failure{"pass 9 is broken", {}, {}, nullptr, 1};
     auto* const values = reinterpret_cast<std::uint64_t*>(out.columns[0].data);
     for (std::size_t row = 0; row < out.rows; ++row) {

@@ -8,7 +8,6 @@
 #include "order/cut.h"
 #include "run/compute.h"
 #include "sample/rows.h"
-#include "trace/activity.h"
 #include "verb/batch.h"
 
 namespace penstock {
@@ -53,7 +52,8 @@ void ShapeLearner::raise_at(Failure failure, std::uint64_t step) const {
 }
 
 /// Asks for the batch of a Sequence where the step is one.
-const BlockView* ShapeLearner::rows_to_learn_from(std::uint64_t step, Place& place) {
+const BlockView* ShapeLearner::rows_to_learn_from(std::uint64_t step, Place& place,
+                                                  const Context& context) {
   if (!plan_->program.chains[place.leaf].sequence) return nullptr;
   const BlockView* rows = nullptr;
   {
@@ -62,7 +62,7 @@ const BlockView* ShapeLearner::rows_to_learn_from(std::uint64_t step, Place& pla
   }
   if (rows == nullptr) {
     SequenceBatch batch;
-    if (auto done = ask_sequence(plan_->program, place, step, batch); !done)
+    if (auto done = ask_sequence(plan_->program, place, step, batch, context); !done)
       raise_at(std::move(done.failure()), step);
     // What was asked for stays here until it is delivered: no index is asked for twice.
     Lock lock(mutex_);
@@ -73,29 +73,32 @@ const BlockView* ShapeLearner::rows_to_learn_from(std::uint64_t step, Place& pla
   return rows;
 }
 
-BatchShape ShapeLearner::learn(const Geometry& geometry, std::uint64_t first, std::uint64_t end) {
+BatchShape ShapeLearner::learn(const Geometry& geometry, std::uint64_t first, std::uint64_t end,
+                               const Context& context) {
   for (std::uint64_t step = first; step < end; ++step) {
     Place place = geometry.step(settings_.pass, step);
-    const BlockView* const given = rows_to_learn_from(step, place);
-    if (auto shape = learn_from(step, place, given)) return std::move(*shape);
+    const BlockView* const given = rows_to_learn_from(step, place, context);
+    if (auto shape = learn_from(step, place, given, context)) return std::move(*shape);
   }
   // No sample is left for us in this epoch. Every share has the same fields, so another's tells.
   constexpr std::uint64_t kTriesMax = 64;
   std::uint64_t tries = kTriesMax;
   for (std::uint64_t step = first; step < end && tries > 0; ++step) {
     Place place = geometry.step(settings_.pass, step);
-    const BlockView* const given = rows_to_learn_from(step, place);
-    if (auto shape = learn_from_others(step, place, given, tries)) return std::move(*shape);
+    const BlockView* const given = rows_to_learn_from(step, place, context);
+    if (auto shape = learn_from_others(step, place, given, tries, context))
+      return std::move(*shape);
   }
   return without_fields();
 }
 
-std::optional<BatchShape> ShapeLearner::learn_from_stream(const StepInFlight& step) {
+std::optional<BatchShape> ShapeLearner::learn_from_stream(const StepInFlight& step,
+                                                          const Context& context) {
   const BlockView* const given = given_rows(step);
-  if (auto shape = learn_from(step.number(), step.place(), given)) return shape;
+  if (auto shape = learn_from(step.number(), step.place(), given, context)) return shape;
   // A stream is pulled by all alike, so another's row of the step tells as well.
   std::uint64_t tries = step.place().count;
-  return learn_from_others(step.number(), step.place(), given, tries);
+  return learn_from_others(step.number(), step.place(), given, tries, context);
 }
 
 BatchShape ShapeLearner::without_fields() const {
@@ -104,14 +107,14 @@ BatchShape ShapeLearner::without_fields() const {
 
 /// Tries the rows of our shares in order.
 std::optional<BatchShape> ShapeLearner::learn_from(std::uint64_t step, const Place& place,
-                                                   const BlockView* given) {
+                                                   const BlockView* given, const Context& context) {
   if (plan_->program.spec.known) return make_batch_shape(plan_->program.spec, settings_.limits);
-  if (is_whole(plan_->program, place)) return learn_step(step, place, given);
+  if (is_whole(plan_->program, place)) return learn_step(step, place, given, context);
   const Shares& shares = plan_->options.shares;
   const Cut cut{place.count, shares.total};
   for (std::uint32_t share = shares.first; share < shares.first + shares.count; ++share)
     for (std::uint64_t row = 0; row < cut.size(share); ++row)
-      if (auto shape = learn_row(step, place, cut.first(share) + row, given, Owner::us))
+      if (auto shape = learn_row(step, place, cut.first(share) + row, given, Owner::us, context))
         return shape;
   return std::nullopt;
 }
@@ -129,7 +132,7 @@ std::optional<BatchShape> ShapeLearner::learn_from_others(std::uint64_t step, co
   for (std::uint64_t row = 0; row < place.count && tries > 0; ++row) {
     if (row >= ours && row < ours_end) continue;
     --tries;
-    if (auto shape = learn_row(step, place, row, given, Owner::another)) return shape;
+    if (auto shape = learn_row(step, place, row, given, Owner::another, context)) return shape;
   }
   return std::nullopt;
 }
@@ -142,17 +145,16 @@ void ShapeLearner::keep(std::uint64_t step, LearnedRow row) {
 
 std::optional<BatchShape> ShapeLearner::learn_row(std::uint64_t step, const Place& place,
                                                   std::uint64_t row, const BlockView* given,
-                                                  Owner owner) {
-  Scratch& scratch = thread_scratch();
-  const Scratch::Frame frame(scratch);
-  const ScratchBlock row_block(ElementSpec::unknown(), 1, scratch);
+                                                  Owner owner, const Context& context) {
+  const Scratch::Frame frame(context.scratch);
+  const ScratchBlock row_block(ElementSpec::unknown(), 1, context.scratch);
   BlockView block = row_block.view();
   LearnedRow learned;
   block.identity.failed = &learned.flag;
-  auto done = compute_rows(plan_->program, place, row, block, scratch, given);
+  auto done = compute_rows(plan_->program, place, row, block, context, given);
   learned.sample_id = block.identity.sample_id[0];
   if (!done) {
-    if (!trace::still_wanted()) raise_at(std::move(done.failure()), step);
+    if (context.cancelled()) raise_at(std::move(done.failure()), step);
     // Whose sample it is decides what becomes of a failure; the next one tells as well.
     if (owner == Owner::another) return std::nullopt;
     if (!settings_.skips || done.failure().must_raise()) raise_at(std::move(done.failure()), step);
@@ -172,9 +174,8 @@ std::optional<BatchShape> ShapeLearner::learn_row(std::uint64_t step, const Plac
 }
 
 std::optional<BatchShape> ShapeLearner::learn_step(std::uint64_t step, const Place& place,
-                                                   const BlockView* given) {
+                                                   const BlockView* given, const Context& context) {
   if (place.count == 0) return std::nullopt;
-  Scratch& scratch = thread_scratch();
   auto learned = std::make_shared<LearnedStep>(place.count);
   const ElementSpec unknown = ElementSpec::unknown();
   BlockView all;
@@ -185,7 +186,7 @@ std::optional<BatchShape> ShapeLearner::learn_step(std::uint64_t step, const Pla
   if (settings_.skips) all.identity.failures = &learned->failures;
   if (settings_.skips || plan_->program.masks) all.identity.failed = learned->failed.data();
   const Destination destination{0, &all};
-  auto done = compute_step(plan_->program, place, {&destination, 1}, scratch, given);
+  auto done = compute_step(plan_->program, place, {&destination, 1}, context, given);
   if (!done) raise_at(std::move(done.failure()), step);
   std::optional<ElementSpec> spec;
   for (std::size_t row = 0; row < learned->samples.size() && !spec; ++row)

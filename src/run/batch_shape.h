@@ -51,9 +51,10 @@ class ShapeLearner {
 
   /// From the steps [first, end). Where no sample can be computed at all the batches have no
   /// fields, and the next epoch tries again. Throws SampleError where policy is to raise.
-  BatchShape learn(const Geometry& geometry, std::uint64_t first, std::uint64_t end);
+  BatchShape learn(const Geometry& geometry, std::uint64_t first, std::uint64_t end,
+                   const Context& context);
   /// From one step of a stream; nothing where none of its rows can be computed.
-  std::optional<BatchShape> learn_from_stream(const StepInFlight& step);
+  std::optional<BatchShape> learn_from_stream(const StepInFlight& step, const Context& context);
   [[nodiscard]] BatchShape without_fields() const;
 
   /// Writes the local rows that were computed to learn from them: the first ones of the step.
@@ -75,15 +76,16 @@ class ShapeLearner {
   using LearnedSteps = std::map<std::uint64_t, std::shared_ptr<LearnedStep>>;
   enum class Owner : std::uint8_t { us, another };
 
-  const BlockView* rows_to_learn_from(std::uint64_t step, Place& place);
+  const BlockView* rows_to_learn_from(std::uint64_t step, Place& place, const Context& context);
   std::optional<BatchShape> learn_from(std::uint64_t step, const Place& place,
-                                       const BlockView* given);
+                                       const BlockView* given, const Context& context);
   std::optional<BatchShape> learn_from_others(std::uint64_t step, const Place& place,
-                                              const BlockView* given, std::uint64_t& tries);
+                                              const BlockView* given, std::uint64_t& tries,
+                                              const Context& context);
   std::optional<BatchShape> learn_row(std::uint64_t step, const Place& place, std::uint64_t row,
-                                      const BlockView* given, Owner owner);
+                                      const BlockView* given, Owner owner, const Context& context);
   std::optional<BatchShape> learn_step(std::uint64_t step, const Place& place,
-                                       const BlockView* given);
+                                       const BlockView* given, const Context& context);
   void keep(std::uint64_t step, LearnedRow row);
   [[noreturn]] void raise_at(Failure failure, std::uint64_t step) const;
 

@@ -50,15 +50,14 @@ Result<void> take_apart(const Sample& made, const BlockView& out) {
 /// Row-wise ops leave out rows that cannot be made where policy says so; a function of the whole
 /// batch fails for all of it.
 Result<void> apply(const WholeOp& step, const IdSpace& ids, std::uint64_t pass, const BlockView& in,
-                   const BlockView& out, Scratch& scratch) {
+                   const BlockView& out, const Context& context) {
   Result<void> done;
-  OpContext context;
-  context.scratch = &scratch;
+  OpContext op_context(context);
   if (step.op->row_wise()) {
     return for_good_rows(out, ids, [&](std::size_t first, std::size_t rows) {
-      const Scratch::Frame frame(scratch);
-      auto part = step.op->run(cut_rows(in, first, rows, scratch),
-                               cut_rows(out, first, rows, scratch), context);
+      const Scratch::Frame frame(context.scratch);
+      auto part = step.op->run(cut_rows(in, first, rows, context.scratch),
+                               cut_rows(out, first, rows, context.scratch), op_context);
       if (!part) part.failure().where.op = step.place.title;
       return part;
     });
@@ -68,10 +67,10 @@ Result<void> apply(const WholeOp& step, const IdSpace& ids, std::uint64_t pass, 
     const RowRng rng = [&](std::size_t row) {
       return key.rng(in.identity.occurrence[row], ids.key(in.identity.sample_id[row]));
     };
-    if (step.op->draws_by_row()) context.rng = &rng;
-    done = step.op->run(in, out, context);
+    if (step.op->draws_by_row()) op_context.rng = &rng;
+    done = step.op->run(in, out, op_context);
   } else {
-    auto made = step.op->run_sample(whole_sample(in), {}, 0);
+    auto made = step.op->run_sample(whole_sample(in), op_context, 0);
     done = made ? take_apart(*made, out) : Result<void>(std::move(made.failure()));
   }
   if (!done) done.failure().where.op = step.place.title;
@@ -80,15 +79,15 @@ Result<void> apply(const WholeOp& step, const IdSpace& ids, std::uint64_t pass, 
 
 /// Rows of the step from `first_row` on.
 Result<void> produce(const Stage& samples, const Place& place, std::uint64_t first_row,
-                     const BlockView& out, Scratch& scratch, const BlockView* pulled) {
-  const Scratch::Frame frame(scratch);
-  std::uint64_t* const positions = scratch.array<std::uint64_t>(out.rows);
+                     const BlockView& out, const Context& context, const BlockView* pulled) {
+  const Scratch::Frame frame(context.scratch);
+  std::uint64_t* const positions = context.scratch.array<std::uint64_t>(out.rows);
   for (std::size_t done = 0; done < out.rows;) {
     const auto [turn, first, rows] = stretch_of(place, first_row + done, out.rows - done);
     for (std::size_t i = 0; i < rows; ++i) positions[i] = first + i;
-    const Scratch::Frame lap_frame(scratch);
-    const BlockView part = cut_rows(out, done, rows, scratch);
-    if (auto made = samples.produce({turn, {positions, rows}, pulled}, part, scratch); !made) {
+    const Scratch::Frame lap_frame(context.scratch);
+    const BlockView part = cut_rows(out, done, rows, context.scratch);
+    if (auto made = samples.produce({turn, {positions, rows}, pulled}, part, context); !made) {
       made.failure().row += done;
       return made;
     }
@@ -99,16 +98,12 @@ Result<void> produce(const Stage& samples, const Place& place, std::uint64_t fir
 
 }  // namespace
 
-Scratch& thread_scratch() {
-  thread_local Scratch scratch;
-  return scratch;
-}
-
 Result<void> ask_sequence(const Program& program, const Place& place,
-                          std::optional<std::uint64_t> step, SequenceBatch& batch) {
+                          std::optional<std::uint64_t> step, SequenceBatch& batch,
+                          const Context& context) {
   const LeafProgram& chain = program.chains[place.leaf];
   auto done = chain.sequence->get(
-      {place.first, chain.first_id, place.turn.pass, place.turn.occurrence()}, batch);
+      {place.first, chain.first_id, place.turn.pass, place.turn.occurrence()}, batch, context);
   if (!done) done.failure().where.step = step;
   return done;
 }
@@ -118,19 +113,19 @@ bool is_whole(const Program& program, const Place& place) {
 }
 
 Result<void> compute_rows(const Program& program, const Place& place, std::uint64_t first_row,
-                          const BlockView& out, Scratch& scratch, const BlockView* pulled) {
-  const Scratch::Frame frame(scratch);
+                          const BlockView& out, const Context& context, const BlockView* pulled) {
+  const Scratch::Frame frame(context.scratch);
   BlockView rows = out;
   if (program.random && rows.identity.occurrence == nullptr)
-    rows.identity.occurrence = scratch.array<std::uint64_t>(out.rows);
-  return produce(*program.chains[place.leaf].samples, place, first_row, rows, scratch, pulled);
+    rows.identity.occurrence = context.scratch.array<std::uint64_t>(out.rows);
+  return produce(*program.chains[place.leaf].samples, place, first_row, rows, context, pulled);
 }
 
 Result<void> compute_together(const Program& program, const Place& place,
-                              std::span<const BlockView> outs, Scratch& scratch) {
-  const Scratch::Frame frame(scratch);
-  const ScratchBlock all(*outs.front().spec, place.count, scratch);
-  auto done = compute_rows(program, place, 0, all.view(), scratch);
+                              std::span<const BlockView> outs, const Context& context) {
+  const Scratch::Frame frame(context.scratch);
+  const ScratchBlock all(*outs.front().spec, place.count, context.scratch);
+  auto done = compute_rows(program, place, 0, all.view(), context);
   if (!done) return done;
   std::size_t row = 0;
   for (const BlockView& out : outs) {
@@ -141,13 +136,13 @@ Result<void> compute_together(const Program& program, const Place& place,
 }
 
 void collect_reads(const Program& program, const Place& place, std::uint64_t first_row,
-                   std::uint64_t rows, std::vector<PlannedRead>& reads, Scratch& scratch) {
-  const Scratch::Frame frame(scratch);
-  std::uint64_t* const positions = scratch.array<std::uint64_t>(rows);
+                   std::uint64_t rows, std::vector<PlannedRead>& reads, const Context& context) {
+  const Scratch::Frame frame(context.scratch);
+  std::uint64_t* const positions = context.scratch.array<std::uint64_t>(rows);
   for (std::uint64_t done = 0; done < rows;) {
     const auto [turn, first, count] = stretch_of(place, first_row + done, rows - done);
     for (std::size_t i = 0; i < count; ++i) positions[i] = first + i;
-    program.chains[place.leaf].samples->collect_reads({turn, {positions, count}}, scratch, reads);
+    program.chains[place.leaf].samples->collect_reads({turn, {positions, count}}, context, reads);
     done += count;
   }
 }
@@ -161,10 +156,11 @@ bool any_failed(const BlockView& block) {
 }
 
 /// Numbers of its own for `rows` rows, with flags where `like` has some.
-Identity new_identity(std::size_t rows, const Identity& like, Scratch& scratch) {
-  Identity identity{scratch.array<std::uint64_t>(rows), scratch.array<std::uint64_t>(rows)};
+Identity new_identity(std::size_t rows, const Identity& like, const Context& context) {
+  Identity identity{context.scratch.array<std::uint64_t>(rows),
+                    context.scratch.array<std::uint64_t>(rows)};
   if (like.failed != nullptr) {
-    identity.failed = scratch.array<std::uint8_t>(rows);
+    identity.failed = context.scratch.array<std::uint8_t>(rows);
     std::fill_n(identity.failed, rows, std::uint8_t{0});
     identity.failures = like.failures;
   }
@@ -173,14 +169,14 @@ Identity new_identity(std::size_t rows, const Identity& like, Scratch& scratch) 
 
 /// The rows that did not fail, one after the other; `rows` says which of the step they are.
 std::unique_ptr<ScratchBlock> only_good(const BlockView& block, std::vector<std::size_t>& rows,
-                                        Scratch& scratch) {
+                                        const Context& context) {
   std::vector<std::size_t> good_rows;
   for (std::size_t row = 0; row < block.rows; ++row)
     if (block.identity.failed == nullptr || block.identity.failed[row] == 0)
       good_rows.push_back(row);
   auto good =
-      std::make_unique<ScratchBlock>(*block.spec, good_rows.size(), scratch,
-                                     new_identity(good_rows.size(), block.identity, scratch));
+      std::make_unique<ScratchBlock>(*block.spec, good_rows.size(), context.scratch,
+                                     new_identity(good_rows.size(), block.identity, context));
   for (std::size_t i = 0; i < good_rows.size(); ++i) {
     copy_rows(block, good_rows[i], good->view(), i, 1);
     good_rows[i] = rows[good_rows[i]];
@@ -236,31 +232,32 @@ Result<void> put_row(const BlockView& from, std::size_t from_row, const BlockVie
 }  // namespace
 
 Result<void> compute_step(const Program& program, const Place& place,
-                          std::span<const Destination> destinations, Scratch& scratch,
+                          std::span<const Destination> destinations, const Context& context,
                           const BlockView* pulled) {
-  const Scratch::Frame frame(scratch);
+  const Scratch::Frame frame(context.scratch);
   const LeafProgram& chain = program.chains[place.leaf];
   RowFailures failures;
   Identity like;
   if (!destinations.empty()) like = destinations.front().rows->identity;
   if (like.failures != nullptr) like.failures = &failures;
-  const Identity first = new_identity(place.count, like, scratch);
-  auto block = std::make_unique<ScratchBlock>(chain.samples->spec(), place.count, scratch, first);
-  auto done = produce(*chain.samples, place, 0, block->view(), scratch, pulled);
+  const Identity first = new_identity(place.count, like, context);
+  auto block =
+      std::make_unique<ScratchBlock>(chain.samples->spec(), place.count, context.scratch, first);
+  auto done = produce(*chain.samples, place, 0, block->view(), context, pulled);
   if (!done) return done;
   std::vector<std::size_t> good_rows(place.count);
   std::iota(good_rows.begin(), good_rows.end(), std::size_t{0});
   tell(failures, first.failed, good_rows, destinations);
-  if (any_failed(block->view())) block = only_good(block->view(), good_rows, scratch);
+  if (any_failed(block->view())) block = only_good(block->view(), good_rows, context);
   for (const WholeOp& step : chain.whole) {
     if (good_rows.empty()) break;  // functions are not called for nothing
-    auto next = std::make_unique<ScratchBlock>(step.spec, good_rows.size(), scratch,
+    auto next = std::make_unique<ScratchBlock>(step.spec, good_rows.size(), context.scratch,
                                                block->view().identity);
-    done = apply(step, chain.samples->ids(), place.turn.pass, block->view(), next->view(), scratch);
+    done = apply(step, chain.samples->ids(), place.turn.pass, block->view(), next->view(), context);
     if (!done) return done;
     tell(failures, next->view().identity.failed, good_rows, destinations);
     block =
-        any_failed(next->view()) ? only_good(next->view(), good_rows, scratch) : std::move(next);
+        any_failed(next->view()) ? only_good(next->view(), good_rows, context) : std::move(next);
   }
   for (const Destination& destination : destinations) {
     const BlockView& out = *destination.rows;

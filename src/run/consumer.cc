@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/cancel_scope.h"
 #include "base/pool.h"
 #include "base/report.h"
-#include "trace/activity.h"
 #include "trace/trace.h"
 
 namespace penstock {
@@ -49,7 +49,7 @@ Consumer::Outcome Consumer::await(Window::Awaited awaited, std::optional<Nanosec
   const bool works = settings_.threads == 0 || Pool::on_own_thread();
   while (true) {
     look_up(looked);
-    if (!trace::still_wanted())
+    if (CancelScope::cancelled())
       throw CancelledError("the function that awaited a batch is not wanted any more");
     const bool worked =
         works && window_.look(awaited) == Window::Found::nothing && !is_late() && work_();

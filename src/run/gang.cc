@@ -5,13 +5,13 @@
 
 namespace penstock {
 
-bool PoolGang::work_one(Job& job, Scratch& scratch) {
+bool PoolGang::work_one(Job& job, const Context& context) {
   const std::size_t first = job.next.fetch_add(job.piece);
   // From the last piece on there is nothing to help with, however long that one takes.
   if (first + job.piece >= job.rows) open_.store(false, std::memory_order_release);
   if (first >= job.rows) return false;
   try {
-    (*job.body)(first, std::min(job.piece, job.rows - first), scratch);
+    (*job.body)(first, std::min(job.piece, job.rows - first), context);
   } catch (...) {
     job.next = job.rows;
     Lock lock(mutex_);
@@ -20,16 +20,16 @@ bool PoolGang::work_one(Job& job, Scratch& scratch) {
   return true;
 }
 
-void PoolGang::run(std::size_t rows, Scratch& scratch, const Body& body) {
+void PoolGang::run(std::size_t rows, const Context& context, const Body& body) {
   if (rows == 0) return;
-  if (threads_ < 2 || rows < 2) return body(0, rows, scratch);
+  if (threads_ < 2 || rows < 2) return body(0, rows, context);
   // One row shows whether the rest is worth sharing.
   const Nanoseconds began = clock_.now();
-  body(0, 1, scratch);
+  body(0, 1, context);
   const auto cost = static_cast<std::uint64_t>((clock_.now() - began).count());
   constexpr std::uint64_t kWorthSharing = 200'000;
   constexpr std::uint64_t kPiece = 50'000;
-  if (cost * (rows - 1) < kWorthSharing) return body(1, rows - 1, scratch);
+  if (cost * (rows - 1) < kWorthSharing) return body(1, rows - 1, context);
 
   Job job;
   job.body = &body;
@@ -42,7 +42,7 @@ void PoolGang::run(std::size_t rows, Scratch& scratch, const Body& body) {
   }
   open_.store(true, std::memory_order_release);
   call_help_();
-  while (work_one(job, scratch)) {
+  while (work_one(job, context)) {
   }
   Lock lock(mutex_);
   job_ = nullptr;
@@ -50,7 +50,7 @@ void PoolGang::run(std::size_t rows, Scratch& scratch, const Body& body) {
   if (job.broken) std::rethrow_exception(job.broken);
 }
 
-void PoolGang::help(Scratch& scratch) {
+void PoolGang::help(const Context& context) {
   Job* job = nullptr;
   {
     Lock lock(mutex_);
@@ -58,7 +58,7 @@ void PoolGang::help(Scratch& scratch) {
     job = job_;
     ++job->helpers;
   }
-  work_one(*job, scratch);
+  work_one(*job, context);
   Lock lock(mutex_);
   --job->helpers;
   done_.notify_all();

@@ -19,12 +19,12 @@ class PoolGang final : public Gang {
   PoolGang(unsigned threads, std::function<void()> call_help, Clock& clock)
       : threads_(threads), call_help_(std::move(call_help)), clock_(clock) {}
 
-  void run(std::size_t rows, Scratch& scratch, const Body& body) override;
+  void run(std::size_t rows, const Context& context, const Body& body) override;
 
   [[nodiscard]] bool wants_help() const { return open_.load(std::memory_order_acquire); }
   /// Does one piece of what is run, if it still needs help: other loaders have a right to the
   /// thread, too.
-  void help(Scratch& scratch);
+  void help(const Context& context);
   [[nodiscard]] unsigned threads() const override { return threads_; }
 
  private:
@@ -37,7 +37,7 @@ class PoolGang final : public Gang {
     unsigned helpers = 0;                 // as well
   };
   /// False when no piece was left.
-  bool work_one(Job& job, Scratch& scratch);
+  bool work_one(Job& job, const Context& context);
 
   const unsigned threads_;
   const std::function<void()> call_help_;

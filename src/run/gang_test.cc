@@ -69,7 +69,7 @@ class Helpers {
 
 /// A body for which each row is costly by the clock, so that the gang shares it out.
 Gang::Body costly(VirtualClock& clock, std::vector<std::atomic<int>>& times) {
-  return [&](std::size_t first, std::size_t rows, Scratch&) {
+  return [&](std::size_t first, std::size_t rows, const Context&) {
     for (std::size_t row = first; row < first + rows; ++row) {
       if (row == 0) clock.advance(milliseconds(1));
       ++times[row];
@@ -102,8 +102,9 @@ TEST(GangTest, CheapRowsStayWithTheThreadThatAsks) {
   PoolGang gang(4, [&] { ++calls; }, clock);
   Scratch scratch;
   std::vector<std::pair<std::size_t, std::size_t>> parts;
-  gang.run(1000, scratch,
-           [&](std::size_t first, std::size_t rows, Scratch&) { parts.emplace_back(first, rows); });
+  gang.run(1000, scratch, [&](std::size_t first, std::size_t rows, const Context&) {
+    parts.emplace_back(first, rows);
+  });
   EXPECT_EQ(calls, 0);
   EXPECT_EQ(parts, (std::vector<std::pair<std::size_t, std::size_t>>{{0, 1}, {1, 999}}));
 }
@@ -129,7 +130,7 @@ TEST(GangTest, TwoThreadsAreInsideAtOnce) {
   Condition changed;
   int inside = 0;
   // The two rows after the first wait for each other: alone nobody would come out.
-  gang.run(3, scratch, [&](std::size_t first, std::size_t, Scratch&) {
+  gang.run(3, scratch, [&](std::size_t first, std::size_t, const Context&) {
     if (first == 0) return clock.advance(milliseconds(1));
     Lock lock(mutex);
     ++inside;
@@ -150,7 +151,7 @@ TEST(GangTest, WhatABodyThrowsReachesTheOneWhoAskedAndTheGangGoesOn) {
     Scratch scratch;
     std::atomic<int> inside{0};
     EXPECT_THROW(gang.run(100, scratch,
-                          [&](std::size_t first, std::size_t, Scratch&) {
+                          [&](std::size_t first, std::size_t, const Context&) {
                             ++inside;
                             if (first == 0) clock.advance(milliseconds(1));
                             --inside;
@@ -241,7 +242,7 @@ TEST(GangTest, WantsNoHelpWhileTheLastRowIsComputed) {
   self = &gang;
   Scratch scratch;
   std::vector<bool> wanted;
-  gang.run(4, scratch, [&](std::size_t first, std::size_t, Scratch&) {
+  gang.run(4, scratch, [&](std::size_t first, std::size_t, const Context&) {
     if (first == 0) return clock.advance(milliseconds(1));
     wanted.push_back(self->wants_help());
   });

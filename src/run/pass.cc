@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/cancel_scope.h"
 #include "base/printable.h"
 #include "base/report.h"
-#include "run/compute.h"
 #include "trace/trace.h"
 
 namespace penstock {
@@ -122,12 +122,12 @@ std::uint64_t Pass::publish_kept() {
   return rows;
 }
 
-std::uint64_t Pass::pull_steps(Task& task) {
+std::uint64_t Pass::pull_steps(Task& task, const Context& context) {
   constexpr Nanoseconds kLongEnough = std::chrono::microseconds(100);
   std::uint64_t rows = 0;
   while (true) {
     std::unique_ptr<StepInFlight> step = window_.spare_for(task, puller_.next_step());
-    if (!puller_.pull(*step)) {
+    if (!puller_.pull(*step, context)) {
       rows += publish_kept();
       window_.end_stream();
       return rows;
@@ -135,7 +135,7 @@ std::uint64_t Pass::pull_steps(Task& task) {
     const bool failed = step->ready();  // what threw cannot be pulled on
     puller_.keep(std::move(step));
     if (!failed && !worker_.has_shape())
-      if (auto shape = learner_.learn_from_stream(puller_.last_kept()))
+      if (auto shape = learner_.learn_from_stream(puller_.last_kept(), context))
         set_shape(std::move(*shape));
     if (failed || worker_.has_shape()) rows += publish_kept();
     if (failed) window_.end_stream();
@@ -146,16 +146,19 @@ std::uint64_t Pass::pull_steps(Task& task) {
 }
 
 std::uint64_t Pass::run_task(Task& task) {
+  const CancelScope scope(task.activity.cancelled);
+  const ScratchStock::Loan loan(scratch_);
+  const Context context(loan.scratch(), fetcher_, &task.activity);
   switch (task.kind) {
     case Task::Kind::rows:
-      return worker_.work(task);
+      return worker_.work(task, context);
     case Task::Kind::pull:
-      return pull_steps(task);
+      return pull_steps(task, context);
     case Task::Kind::learn:
-      set_shape(learner_.learn(start_.geometry, start_.step, start_.geometry.steps()));
+      set_shape(learner_.learn(start_.geometry, start_.step, start_.geometry.steps(), context));
       return 0;
     case Task::Kind::help:
-      puller_.help(thread_scratch());
+      puller_.help(context);
       return 0;
   }
   return 0;
@@ -163,8 +166,6 @@ std::uint64_t Pass::run_task(Task& task) {
 
 bool Pass::run_one() {
   Task task;
-  trace::Activity* const before = trace::set_activity(&task.activity);
-  Reader* const reader_before = set_reader(&fetcher_);
   bool did = false;
   try {
     did = window_.begin_task(task);
@@ -179,8 +180,6 @@ bool Pass::run_one() {
     window_.break_task(task, std::current_exception());
     did = false;
   }
-  set_reader(reader_before);
-  trace::set_activity(before);
   return did;
 }
 

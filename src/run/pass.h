@@ -60,7 +60,7 @@ class Pass final : public Work {
  private:
   void set_shape(BatchShape shape);
   std::uint64_t run_task(Task& task);
-  std::uint64_t pull_steps(Task& task);
+  std::uint64_t pull_steps(Task& task, const Context& context);
   /// Gives the steps that were pulled to all threads; returns their rows.
   std::uint64_t publish_kept();
   void report_abandoned(unsigned threads) const;
@@ -71,6 +71,7 @@ class Pass final : public Work {
   const std::uint32_t trace_run_;
   Clock& clock_;
   const std::shared_ptr<Pacing::Log> log_ = std::make_shared<Pacing::Log>();
+  ScratchStock scratch_;
   ShapeLearner learner_;
   Fetcher fetcher_;
   StepWorker worker_;

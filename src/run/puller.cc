@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "run/compute.h"
-
 namespace penstock {
 
 Puller::Puller(std::shared_ptr<const PlanData> plan, PullerSettings settings, Clock& clock)
@@ -14,8 +12,8 @@ Puller::Puller(std::shared_ptr<const PlanData> plan, PullerSettings settings, Cl
       position_(settings.from.position),
       step_(settings.step) {}
 
-bool Puller::pull(StepInFlight& step) {
-  Pulling pulling{thread_scratch(), skips_ ? &step.failures : nullptr,
+bool Puller::pull(StepInFlight& step, const Context& context) {
+  Pulling pulling{context, skips_ ? &step.failures : nullptr,
                   gang_.threads() > 1 ? &gang_ : nullptr, &clock_};
   PulledRows& rows = step.open_pulled(step_, position_);
   auto more = sequencer_.pull(rows.step, rows.after, pulling);

@@ -31,7 +31,7 @@ class Puller {
   Puller(std::shared_ptr<const PlanData> plan, PullerSettings settings, Clock& clock);
 
   /// Pulls the next step; false at the end. A step that cannot be pulled is ready, and has failed.
-  bool pull(StepInFlight& step);
+  bool pull(StepInFlight& step, const Context& context);
   /// Failures after the last step; once the stream has ended.
   [[nodiscard]] std::vector<Failure> take_left_over() { return std::exchange(left_over_, {}); }
   /// Keeps a step until the shape of the batches is known.
@@ -44,7 +44,7 @@ class Puller {
 
   // From any thread
   [[nodiscard]] bool wants_help() const { return gang_.wants_help(); }
-  void help(Scratch& scratch) { gang_.help(scratch); }
+  void help(const Context& context) { gang_.help(context); }
 
  private:
   const bool skips_;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/cancel_scope.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/pool.h"
@@ -43,15 +44,14 @@ class Search final : public Work {
       if (stopped_) return false;
       looking_.push_back(&looking);
     }
-    trace::Activity* const before = trace::set_activity(&looking.activity);
+    const CancelScope scope(looking.activity.cancelled);
     Result<void> done;
     std::exception_ptr broken;
     try {
-      done = look(first, rows);
+      done = look(first, rows, looking.activity);
     } catch (...) {
       broken = std::current_exception();
     }
-    trace::set_activity(before);
     Lock lock(mutex_);
     std::erase(looking_, &looking);
     if (!done) {
@@ -102,7 +102,7 @@ class Search final : public Work {
     const Nanoseconds began = Clock::real().now();
     while (true) {
       if (while_waiting) while_waiting();
-      if (!trace::still_wanted()) throw CancelledError("select: the loader was stopped");
+      if (CancelScope::cancelled()) throw CancelledError("select: the loader was stopped");
       const Nanoseconds waited = Clock::real().now() - began;
       const bool late = waited >= report_after;
       std::vector<ThreadLine> lines;
@@ -136,13 +136,14 @@ class Search final : public Work {
     if (stuck > 0) report(fmt::format("select: {}", abandoned_text(stuck)));
   }
 
-  Result<void> look(std::uint64_t first, std::uint64_t rows) {
-    thread_local Scratch scratch;
-    const Scratch::Frame frame(scratch);
-    const ScratchBlock verdict(predicate_->spec(), rows, scratch);
-    std::uint64_t* const positions = scratch.array<std::uint64_t>(rows);
+  Result<void> look(std::uint64_t first, std::uint64_t rows, trace::Activity& activity) {
+    const ScratchStock::Loan loan(scratch_);
+    const Context context(loan.scratch(), direct_reader(), &activity);
+    const Scratch::Frame frame(context.scratch);
+    const ScratchBlock verdict(predicate_->spec(), rows, context.scratch);
+    std::uint64_t* const positions = context.scratch.array<std::uint64_t>(rows);
     for (std::uint64_t i = 0; i < rows; ++i) positions[i] = first + i;
-    auto done = predicate_->produce({{0, 0}, {positions, rows}}, verdict.view(), scratch);
+    auto done = predicate_->produce({{0, 0}, {positions, rows}}, verdict.view(), context);
     if (!done) return done;
     const auto* const keep = reinterpret_cast<const std::uint8_t*>(verdict.view().columns[0].data);
     for (std::uint64_t i = 0; i < rows; ++i)
@@ -153,6 +154,7 @@ class Search final : public Work {
   const StagePtr predicate_;
   const std::uint64_t size_;
   std::vector<std::uint64_t> words_;  // each thread writes its own
+  ScratchStock scratch_;
   std::atomic<std::uint64_t> next_{0};
   Mutex mutex_;
   Condition finished_;

@@ -27,9 +27,7 @@ TEST_F(StallTest, AThreadThatComputesRowsIsNamedByOpSampleAndPlace) {
   task_.first_share = 1;
   task_.first_row = 4;
   EXPECT_EQ(text(), "step 3, share 1, from row 4 for 2.0 s") << "before the first op";
-  task_.activity.set_op("map#0");
-  task_.activity.first_sample = 34;
-  task_.activity.samples = 1;
+  task_.activity.doing("map#0", 34, 1);
   EXPECT_EQ(text(), "map#0 with sample 34 of source 0 (step 3, share 1, from row 4) for 2.0 s");
   task_.activity.samples = 6;
   EXPECT_THAT(text(), HasSubstr("sample 34 of source 0 and 5 more ("));
@@ -39,7 +37,7 @@ TEST_F(StallTest, AThreadThatPullsLearnsHelpsOrAsksSaysSo) {
   task_.first_step = 3;
   task_.kind = Task::Kind::pull;
   EXPECT_EQ(text(), "the stream, at element 0 (pulling step 3) for 7.0 s");
-  task_.activity.set_op("filter#1");
+  task_.activity.doing("filter#1", 0, 0);
   EXPECT_EQ(text(), "filter#1, at element 0 (pulling step 3) for 7.0 s");
   task_.kind = Task::Kind::learn;
   EXPECT_THAT(text(),

@@ -108,14 +108,13 @@ void StepWorker::open_pulled(StepInFlight& step) {
 void StepWorker::queue_reads(StepInFlight& step) {
   if (settings_.threads == 0 || step.ready() || !fetcher_.ahead()) return;
   std::vector<PlannedRead> reads;
-  Scratch& scratch = thread_scratch();
   if (step.whole()) {
-    collect_reads(plan_->program, step.place(), 0, step.place().count, reads, scratch);
+    collect_reads(plan_->program, step.place(), 0, step.place().count, reads, opening_);
   } else {
     // What was computed to learn the shape is there already.
     for (const StepInFlight::Share& share : step.shares())
       collect_reads(plan_->program, step.place(), share.first_row + share.learned,
-                    share.rows - share.learned, reads, scratch);
+                    share.rows - share.learned, reads, opening_);
   }
   if (reads.empty()) return;
   step.reads_queued = true;
@@ -153,9 +152,9 @@ std::size_t StepWorker::count_joinable(std::span<const Piece> pieces) const {
   return std::max<std::size_t>(1, count);
 }
 
-Result<void> StepWorker::compute_joined(const Program& program, std::span<const Piece> pieces) {
-  Scratch& scratch = thread_scratch();
-  const Scratch::Frame frame(scratch);
+Result<void> StepWorker::compute_joined(const Program& program, std::span<const Piece> pieces,
+                                        const Context& context) {
+  const Scratch::Frame frame(context.scratch);
   const Piece& first = pieces.front();
   Place place = first.step->place();
   place.first += first.step->shares()[first.share].first_row + first.first;
@@ -163,13 +162,14 @@ Result<void> StepWorker::compute_joined(const Program& program, std::span<const 
   std::vector<BlockView> outs;
   outs.reserve(pieces.size());
   for (const Piece& piece : pieces) {
-    outs.push_back(cut_rows(piece.step->rows_of(piece.share), piece.first, piece.rows, scratch));
+    outs.push_back(
+        cut_rows(piece.step->rows_of(piece.share), piece.first, piece.rows, context.scratch));
     place.count += piece.rows;
   }
-  return compute_together(program, place, outs, scratch);
+  return compute_together(program, place, outs, context);
 }
 
-std::uint64_t StepWorker::work(Task& task) {
+std::uint64_t StepWorker::work(Task& task, const Context& context) {
   std::uint64_t rows = 0;
   FailedTogether failed;
   for (std::size_t i = 0; i < task.pieces.size();) {
@@ -178,7 +178,7 @@ std::uint64_t StepWorker::work(Task& task) {
     const auto left = std::span<const Piece>(task.pieces).subspan(i);
     const std::size_t count = i < failed.end ? 1 : count_joinable(left);
     if (count > 1) {
-      Result<void> done = compute_joined(plan_->program, left.first(count));
+      Result<void> done = compute_joined(plan_->program, left.first(count), context);
       if (!done) {
         failed = FailedTogether(std::move(done.failure()), left.first(count), i);
         continue;
@@ -187,9 +187,9 @@ std::uint64_t StepWorker::work(Task& task) {
     } else {
       const Piece& piece = left.front();
       if (i < failed.end) {
-        finish(piece, failed.resolve(i, [&] { return compute(piece); }), task);
+        finish(piece, failed.resolve(i, [&] { return compute(piece, context); }), task);
       } else {
-        finish(piece, compute(piece), task);
+        finish(piece, compute(piece, context), task);
       }
     }
     for (const Piece& piece : left.first(count)) rows += piece.rows;
@@ -198,28 +198,27 @@ std::uint64_t StepWorker::work(Task& task) {
   return rows;
 }
 
-Result<void> StepWorker::compute(const Piece& piece) {
-  if (piece.step->asked() != nullptr) return compute_asked(*piece.step);
-  Scratch& scratch = thread_scratch();
+Result<void> StepWorker::compute(const Piece& piece, const Context& context) {
+  if (piece.step->asked() != nullptr) return compute_asked(*piece.step, context);
   const StepInFlight& step = *piece.step;
   const BlockView* const given = given_rows(step);
   if (piece.whole) {
     if (learner_.write_step(*piece.step)) return {};
     const Parts parts(step);
-    return compute_step(plan_->program, step.place(), parts.destinations, scratch, given);
+    return compute_step(plan_->program, step.place(), parts.destinations, context, given);
   }
   // Blocks of some thousand rows at most, so that what passes between ops stays in cache; where
   // rows are a number or two a function that is dear to enter gets more of them.
   constexpr std::uint64_t kTinyRowBytes = 32;  // the row's id and weight included
   const bool tiny = shape_.layout->bytes <= kTinyRowBytes * shape_.layout->rows_max;
   const std::uint64_t block_rows = tiny ? 4096 : 2048;
-  const Scratch::Frame frame(scratch);
+  const Scratch::Frame frame(context.scratch);
   const BlockView share = step.rows_of(piece.share);
   const std::uint64_t first_row = step.shares()[piece.share].first_row + piece.first;
   for (std::uint64_t done = 0; done < piece.rows; done += block_rows) {
     const std::uint64_t rows = std::min(block_rows, piece.rows - done);
-    const BlockView out = cut_rows(share, piece.first + done, rows, scratch);
-    auto result = compute_rows(plan_->program, step.place(), first_row + done, out, scratch, given);
+    const BlockView out = cut_rows(share, piece.first + done, rows, context.scratch);
+    auto result = compute_rows(plan_->program, step.place(), first_row + done, out, context, given);
     if (!result) {
       result.failure().row += first_row + done;
       return result;
@@ -246,11 +245,12 @@ std::shared_ptr<const BatchLayout> StepWorker::layout_for(std::size_t rows) {
 }
 
 /// How many rows a step has, and so how it is cut, is known when the answer is there.
-Result<void> StepWorker::compute_asked(StepInFlight& step) {
+Result<void> StepWorker::compute_asked(StepInFlight& step, const Context& context) {
   SequenceBatch& batch = step.asked()->batch;
   if (auto learned = learner_.take_batch(step.number())) {
     batch = std::move(*learned);
-  } else if (auto done = ask_sequence(plan_->program, step.place(), step.number(), batch); !done) {
+  } else if (auto done = ask_sequence(plan_->program, step.place(), step.number(), batch, context);
+             !done) {
     return done;
   }
   const BlockView& given = batch.view;
@@ -265,16 +265,15 @@ Result<void> StepWorker::compute_asked(StepInFlight& step) {
   step.cut(is_whole(plan_->program, place), layout, *shape_.ring);
   if (step.whole() && learner_.write_step(step)) return {};
   step.set_learned(learner_.write_rows(step));
-  Scratch& scratch = thread_scratch();
   const Parts parts(step);
-  if (step.whole()) return compute_step(plan_->program, place, parts.destinations, scratch, &given);
+  if (step.whole()) return compute_step(plan_->program, place, parts.destinations, context, &given);
   for (std::size_t i = 0; i < parts.rows.size(); ++i) {
-    const Scratch::Frame frame(scratch);
+    const Scratch::Frame frame(context.scratch);
     const StepInFlight::Share& share = step.shares()[i];
     const std::uint64_t first_row = share.first_row + share.learned;
     const BlockView rows =
-        cut_rows(parts.rows[i], share.learned, parts.rows[i].rows - share.learned, scratch);
-    auto done = compute_rows(plan_->program, place, first_row, rows, scratch, &given);
+        cut_rows(parts.rows[i], share.learned, parts.rows[i].rows - share.learned, context.scratch);
+    auto done = compute_rows(plan_->program, place, first_row, rows, context, &given);
     if (done) continue;
     done.failure().row += first_row;
     return done;

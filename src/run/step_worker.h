@@ -38,14 +38,15 @@ class StepWorker final : public StepOpener {
   [[nodiscard]] std::uint64_t rows_ahead() const override { return fetcher_.rows_ahead(); }
 
   /// Computes the pieces of a task; returns their rows. Stops early when the task is cancelled.
-  std::uint64_t work(Task& task);
+  std::uint64_t work(Task& task, const Context& context);
 
  private:
   /// How many of the first pieces one call can compute: their rows follow each other in one order.
   [[nodiscard]] std::size_t count_joinable(std::span<const Piece> pieces) const;
-  static Result<void> compute_joined(const Program& program, std::span<const Piece> pieces);
-  Result<void> compute(const Piece& piece);
-  Result<void> compute_asked(StepInFlight& step);
+  static Result<void> compute_joined(const Program& program, std::span<const Piece> pieces,
+                                     const Context& context);
+  Result<void> compute(const Piece& piece, const Context& context);
+  Result<void> compute_asked(StepInFlight& step, const Context& context);
   void finish(const Piece& piece, Result<void> done, Task& task);
   /// Batches may differ in size; those of one size share their layout, so that slabs are reused.
   std::shared_ptr<const BatchLayout> layout_for(std::size_t rows);
@@ -59,6 +60,7 @@ class StepWorker final : public StepOpener {
   Fetcher& fetcher_;
   Clock& clock_;
   const std::uint32_t trace_run_;
+  Scratch opening_;   // for `open`, which the window calls under its lock
   BatchShape shape_;  // written before `shaped_`
   std::atomic<bool> shaped_{false};
   Mutex mutex_;

@@ -56,4 +56,17 @@ void Scratch::trim() {
   }
 }
 
+std::unique_ptr<Scratch> ScratchStock::take() {
+  Lock lock(mutex_);
+  if (unused_.empty()) return std::make_unique<Scratch>();
+  std::unique_ptr<Scratch> last = std::move(unused_.back());
+  unused_.pop_back();
+  return last;
+}
+
+void ScratchStock::put_back(std::unique_ptr<Scratch> scratch) {
+  Lock lock(mutex_);
+  unused_.push_back(std::move(scratch));
+}
+
 }  // namespace penstock

@@ -3,7 +3,10 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace penstock {
 
@@ -58,6 +61,31 @@ class Scratch {
   std::size_t chunk_ = 0;  // the one in use
   std::size_t used_ = 0;   // of it
   std::size_t frames_ = 0;
+};
+
+/// Scratch memory that threads borrow for a task each. Thread-safe.
+class ScratchStock {
+ public:
+  /// The memory of one task; returned by the destructor.
+  class Loan {
+   public:
+    explicit Loan(ScratchStock& stock) : stock_(stock), scratch_(stock.take()) {}
+    ~Loan() { stock_.put_back(std::move(scratch_)); }
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+    [[nodiscard]] Scratch& scratch() const { return *scratch_; }
+
+   private:
+    ScratchStock& stock_;
+    std::unique_ptr<Scratch> scratch_;
+  };
+
+ private:
+  std::unique_ptr<Scratch> take();
+  void put_back(std::unique_ptr<Scratch> scratch);
+
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Scratch>> unused_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
 }  // namespace penstock

@@ -108,5 +108,19 @@ TEST(ScratchTest, TheSameUseAgainTakesNoNewMemory) {
   EXPECT_EQ(scratch.bytes(), settled);
 }
 
+TEST(ScratchStockTest, MemoryIsUsedAgainAndNeverByTwoAtOnce) {
+  ScratchStock stock;
+  const Scratch* first = nullptr;
+  {
+    const ScratchStock::Loan loan(stock);
+    first = &loan.scratch();
+    const ScratchStock::Loan other(stock);
+    EXPECT_NE(&other.scratch(), first);
+  }
+  const ScratchStock::Loan again(stock);
+  const ScratchStock::Loan more(stock);
+  EXPECT_TRUE(&again.scratch() == first || &more.scratch() == first);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -54,7 +54,7 @@ class Images : public Source {
                      .within = within_});
   }
   Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes> bytes,
-                      const BlockView& out) const override {
+                      const BlockView& out, const Context&) const override {
     if (bytes[0].empty())
       return Failure{fmt::format("{} is empty", printable(file_of(numbers[0])))};
     const auto owner = std::make_shared<const Bytes>(std::move(bytes[0]));
@@ -187,7 +187,7 @@ class ListFiles final : public Source {
     return number < files_.size() ? files_.path(number) : "";
   }
   Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes>,
-                      const BlockView& out) const override {
+                      const BlockView& out, const Context&) const override {
     for (std::size_t row = 0; row < numbers.size(); ++row)
       out.columns[0].tensors[row] = Tensor::bytes(files_.path(numbers[row]), Dtype::string);
     return {};

@@ -30,7 +30,7 @@ Result<Sample> sample(const Source& source, std::uint64_t number) {
   }
   Scratch scratch;
   const ScratchBlock out(source.spec(), 1, scratch);
-  if (auto done = source.decode({&number, 1}, bytes, out.view()); !done)
+  if (auto done = source.decode({&number, 1}, bytes, out.view(), scratch); !done)
     return std::move(done.failure());
   const Sample row = read_row(out.view(), 0);
   std::vector<Tensor> leaves;

@@ -29,9 +29,9 @@ class Index final : public Source {
   }
 
   Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes>,
-                      const BlockView& out) const override {
+                      const BlockView& out, const Context& context) const override {
     for (std::size_t row = 0; row < numbers.size(); ++row) {
-      if (!trace::at_sample(out.identity.sample_id[row])) return cancelled(row);
+      if (!context.at_sample(out.identity.sample_id[row])) return cancelled(row);
       Sample made;
       auto done = guarded([&] { made = fn_.run(numbers[row]); }, [&] { return row; });
       if (!done) return done;

@@ -28,7 +28,7 @@ Result<void> decode(F fn, const Numbers& numbers) {
   const ElementSpec spec = ElementSpec::single(Dtype::f32, {2});
   Scratch scratch;
   const ScratchBlock out(spec, numbers.size(), scratch);
-  return source->decode(numbers, {}, out.view());
+  return source->decode(numbers, {}, out.view(), scratch);
 }
 
 Tensor pair_of(float value) {
@@ -41,7 +41,7 @@ TEST(IndexTest, SamplesAreTheFunctionsAnswersInAnyOrder) {
   EXPECT_EQ(source->spec(), ElementSpec::single(Dtype::f64));
   Scratch scratch;
   const ScratchBlock out(source->spec(), 3, scratch);
-  ASSERT_TRUE(source->decode(Numbers{9, 0, 3}, {}, out.view()).ok());
+  ASSERT_TRUE(source->decode(Numbers{9, 0, 3}, {}, out.view(), scratch).ok());
   EXPECT_THAT(Block(out.view()).column<double>(), ElementsAre(4.5, 0, 1.5));
 }
 

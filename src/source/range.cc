@@ -32,7 +32,7 @@ class RangeSource final : public Source {
   }
 
   Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes>,
-                      const BlockView& out) const override {
+                      const BlockView& out, const Context&) const override {
     auto* const values = reinterpret_cast<std::uint64_t*>(out.columns[0].data);
     const auto start = static_cast<std::uint64_t>(start_);
     const auto step = static_cast<std::uint64_t>(step_);

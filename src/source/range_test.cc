@@ -23,7 +23,7 @@ std::vector<std::int64_t> values_at(const Source& source,
                                     const std::vector<std::uint64_t>& numbers) {
   Scratch scratch;
   const ScratchBlock out(source.spec(), numbers.size(), scratch);
-  EXPECT_TRUE(source.decode(numbers, {}, out.view()).ok());
+  EXPECT_TRUE(source.decode(numbers, {}, out.view(), scratch).ok());
   const auto column = Block(out.view()).column<std::int64_t>();
   return {column.begin(), column.end()};
 }

@@ -1,13 +1,11 @@
 #include "source/reader.h"
 
-#include <utility>
-
 #include "trace/phases.h"
 
 namespace penstock {
 namespace {
 
-class AtOnce final : public Reader {
+class DirectReader final : public Reader {
  public:
   Result<Bytes> get(const Read& read, const ReadKey&) override {
     return read_now(Io::real(), read);
@@ -17,17 +15,11 @@ class AtOnce final : public Reader {
   }
 };
 
-thread_local Reader* current = nullptr;
-
 }  // namespace
 
-Reader* set_reader(Reader* reader) {
-  return std::exchange(current, reader);
-}
-
-Reader& current_reader() {
-  static AtOnce at_once;
-  return current != nullptr ? *current : at_once;
+Reader& direct_reader() {
+  static DirectReader reader;
+  return reader;
 }
 
 Result<Bytes> read_now(Io& io, const Read& read) {

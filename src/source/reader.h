@@ -1,6 +1,6 @@
 #pragma once
-// Answers the reads of a thread: by default directly from the file system; a run may have fetched
-// the bytes already.
+// Performs the reads of a thread: directly from the file system, or from what a run has fetched
+// already.
 
 #include <cstdint>
 #include <memory>
@@ -50,11 +50,8 @@ class Reader {
   virtual Result<Bytes> get_file(const std::string& path, std::uint64_t bytes_max) = 0;
 };
 
-/// From now on `reader` answers the reads of the calling thread; null: the real Io. Returns the
-/// previous one.
-Reader* set_reader(Reader* reader);
-/// The calling thread's reader.
-Reader& current_reader();
+/// Performs each read when it is asked for, through the real Io.
+Reader& direct_reader();
 
 /// Performs `read` now, through `io`.
 Result<Bytes> read_now(Io& io, const Read& read);

@@ -41,8 +41,9 @@ SequenceSource::SequenceSource(std::shared_ptr<Sequence> sequence, SequenceOptio
   if (options_.spec) row_ = std::make_shared<ElementSpec>(*options_.spec);
 }
 
-Result<void> SequenceSource::get(const Asking& asking, SequenceBatch& batch) {
-  trace::doing(title_, asking.index, 1);
+Result<void> SequenceSource::get(const Asking& asking, SequenceBatch& batch,
+                                 const Context& context) {
+  context.doing(title_, asking.index, 1);
   auto done =
       guarded([&] { batch.answer = sequence_->get(asking.index); }, [] { return std::size_t{0}; });
   if (done) done = take_apart(asking, batch);

@@ -12,6 +12,7 @@
 #include "penstock/block.h"
 #include "penstock/dataset.h"
 #include "penstock/sequence.h"
+#include "source/context.h"
 
 namespace penstock {
 
@@ -43,7 +44,7 @@ class SequenceSource {
     std::uint64_t occurrence = 0;
   };
   /// Requests one batch. The first one determines the spec of a row, unless it was declared.
-  Result<void> get(const Asking& asking, SequenceBatch& batch);
+  Result<void> get(const Asking& asking, SequenceBatch& batch, const Context& context);
 
   /// Calls the hooks that are due before a get of `epoch`.
   void enter_epoch(std::uint64_t epoch);

@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "penstock/block.h"
 #include "penstock/dataset.h"
-#include "source/reader.h"
+#include "source/context.h"
 
 namespace penstock {
 
@@ -48,7 +48,7 @@ class Source {
   /// Second half: writes sample numbers[i] to row i. `bytes` are the answers to `reads`; there is
   /// then one number, and the bytes may be moved from.
   virtual Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes> bytes,
-                              const BlockView& out) const = 0;
+                              const BlockView& out, const Context& context) const = 0;
 };
 
 std::shared_ptr<const Source> make_range(std::int64_t start, std::int64_t stop, std::int64_t step);

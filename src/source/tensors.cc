@@ -61,7 +61,7 @@ class Tensors final : public Source {
   void identify(Digest& digest) const override { identify_tensors(tensors_, digest); }
 
   Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes>,
-                      const BlockView& out) const override {
+                      const BlockView& out, const Context&) const override {
     for (std::size_t i = 0; i < out.columns.size(); ++i) {
       const Column& column = out.columns[i];
       const Tensor& tensor = tensors_.leaves()[i];

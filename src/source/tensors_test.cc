@@ -38,7 +38,7 @@ TEST(TensorSlicesTest, SamplesAreTheRowsOfTheFirstDimension) {
   EXPECT_EQ(source->spec().text(), "{x: f32[2], y: i64[]}");
   Scratch scratch;
   const ScratchBlock out(source->spec(), 3, scratch);
-  ASSERT_TRUE(source->decode(std::vector<std::uint64_t>{2, 0, 2}, {}, out.view()).ok());
+  ASSERT_TRUE(source->decode(std::vector<std::uint64_t>{2, 0, 2}, {}, out.view(), scratch).ok());
   const Block block(out.view());
   EXPECT_THAT(block.column<float>("x"), ElementsAre(20, 21, 0, 1, 20, 21));
   EXPECT_THAT(block.column<std::int64_t>("y"), ElementsAre(7, 5, 7));
@@ -68,7 +68,7 @@ TEST(TensorSlicesTest, NoRowsAndRowsWithoutValuesAreFine) {
   EXPECT_EQ(source->size(), 4U);
   Scratch scratch;
   const ScratchBlock out(source->spec(), 2, scratch);
-  EXPECT_TRUE(source->decode(std::vector<std::uint64_t>{3, 1}, {}, out.view()).ok());
+  EXPECT_TRUE(source->decode(std::vector<std::uint64_t>{3, 1}, {}, out.view(), scratch).ok());
 }
 
 TEST(TensorsTest, TheSampleIsOneElement) {
@@ -78,7 +78,7 @@ TEST(TensorsTest, TheSampleIsOneElement) {
   EXPECT_EQ(source->spec().text(), "(f32[2, 2], bytes[])");
   Scratch scratch;
   const ScratchBlock out(source->spec(), 2, scratch);
-  ASSERT_TRUE(source->decode(std::vector<std::uint64_t>{0, 0}, {}, out.view()).ok());
+  ASSERT_TRUE(source->decode(std::vector<std::uint64_t>{0, 0}, {}, out.view(), scratch).ok());
   for (std::size_t row = 0; row < 2; ++row) {
     const Sample sample = read_row(out.view(), row);
     EXPECT_THAT(sample["0"].values<float>(), ElementsAre(1, 2, 3, 4));

@@ -21,25 +21,24 @@ class Activity {
     Lock lock(mutex_);
     return op_;
   }
-  void set_op(const std::string& op) {
-    Lock lock(mutex_);
-    op_ = op;
+  /// The thread enters `op` with `count` samples from id `first` on.
+  void doing(const std::string& op, std::uint64_t first, std::uint64_t count) {
+    {
+      Lock lock(mutex_);
+      op_ = op;
+    }
+    first_sample.store(first, std::memory_order_relaxed);
+    samples.store(count, std::memory_order_relaxed);
+  }
+  /// It works on this one of them.
+  void at_sample(std::uint64_t sample) {
+    first_sample.store(sample, std::memory_order_relaxed);
+    samples.store(1, std::memory_order_relaxed);
   }
 
  private:
   mutable Mutex mutex_;
   std::string op_ PENSTOCK_GUARDED_BY(mutex_);
 };
-
-/// From now on the calling thread records its work in `activity`; null: nowhere. Returns the
-/// previous one.
-Activity* set_activity(Activity* activity);
-/// Records that the calling thread enters `op` with `samples` samples from id `first_sample` on.
-void doing(const std::string& op, std::uint64_t first_sample, std::uint64_t samples);
-/// Records which of these samples it works on, if known. Returns false if the result is not needed
-/// any more.
-bool at_sample(std::uint64_t sample);
-/// Returns false if the result of the calling thread is not needed any more.
-bool still_wanted();
 
 }  // namespace penstock::trace

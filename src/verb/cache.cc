@@ -26,34 +26,35 @@ class CacheStage final : public Stage {
         input_(std::move(input)),
         store_(std::move(store)),
         rounds_(rounds) {}
-  void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
-    input_->identify({{0, 0}, ask.positions}, ids, scratch);
+  void identify(const Ask& ask, std::uint64_t* ids, const Context& context) const override {
+    input_->identify({{0, 0}, ask.positions}, ids, context);
   }
-  void collect_reads(const Ask& ask, Scratch& scratch,
+  void collect_reads(const Ask& ask, const Context& context,
                      std::vector<PlannedRead>& reads) const override {
     std::vector<std::uint64_t> missing;
     for (const std::uint64_t position : ask.positions)
       if (!store_->has(position)) missing.push_back(position);
-    input_->collect_reads({{0, 0}, missing}, scratch, reads);
+    input_->collect_reads({{0, 0}, missing}, context, reads);
   }
 
  protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
-    const Scratch::Frame frame(scratch);
+  Result<void> run(const Ask& ask, const BlockView& out, const Context& context) const override {
+    const Scratch::Frame frame(context.scratch);
     // A row of its own first: the store keeps occurrences even where nobody here asks for them.
-    const ScratchBlock kept(spec(), out.rows, scratch);
+    const ScratchBlock kept(spec(), out.rows, context.scratch);
     auto missing = store_->get(ask.positions, kept.view());
     while (!missing.empty()) {
       {
         const RowStore::Claim claim(*store_, ask.positions, missing);
         if (!claim.rows().empty())
-          if (auto done = fill(ask.positions, claim.rows(), kept.view(), out, scratch); !done)
+          if (auto done = fill(ask.positions, claim.rows(), kept.view(), out, context); !done)
             return done;
         missing = claim.others();
       }
       // Another thread computes them, for another round perhaps; where it fails we try ourselves.
       for (const std::uint32_t row : missing)
-        if (!store_->wait_for(ask.positions[row], trace::still_wanted)) return cancelled(row);
+        if (!store_->wait_for(ask.positions[row], [&] { return !context.cancelled(); }))
+          return cancelled(row);
       missing = store_->get(ask.positions, missing, kept.view());
     }
     return hand_out(kept.view(), ask.turn, out);
@@ -62,18 +63,19 @@ class CacheStage final : public Stage {
  private:
   /// Computes what the store does not have, in the first turn, and keeps it.
   Result<void> fill(std::span<const std::uint64_t> wanted, std::span<const std::uint32_t> missing,
-                    const BlockView& kept, const BlockView& out, Scratch& scratch) const {
+                    const BlockView& kept, const BlockView& out, const Context& context) const {
     const std::size_t count = missing.size();
-    std::uint64_t* const positions = scratch.array<std::uint64_t>(count);
+    std::uint64_t* const positions = context.scratch.array<std::uint64_t>(count);
     for (std::size_t i = 0; i < count; ++i) positions[i] = wanted[missing[i]];
     const Ask first_turn{{0, 0}, {positions, count}};
-    Identity identity{scratch.array<std::uint64_t>(count), scratch.array<std::uint64_t>(count)};
+    Identity identity{context.scratch.array<std::uint64_t>(count),
+                      context.scratch.array<std::uint64_t>(count)};
     RowFailures failures;
-    identity.failed = scratch.array<std::uint8_t>(count);
+    identity.failed = context.scratch.array<std::uint8_t>(count);
     std::fill_n(identity.failed, count, kRowGood);
     if (out.identity.failures != nullptr) identity.failures = &failures;
-    const ScratchBlock made(spec(), count, scratch, identity);
-    if (auto done = input_->produce(first_turn, made.view(), scratch); !done) {
+    const ScratchBlock made(spec(), count, context.scratch, identity);
+    if (auto done = input_->produce(first_turn, made.view(), context); !done) {
       done.failure().row = missing[std::min(done.failure().row, count - 1)];
       return done;
     }
@@ -85,7 +87,7 @@ class CacheStage final : public Stage {
         continue;
       }
       if (!PENSTOCK_OFF("cache.keep"))
-        store_->put({positions + i, 1}, cut_rows(made.view(), i, 1, scratch));
+        store_->put({positions + i, 1}, cut_rows(made.view(), i, 1, context.scratch));
     }
     for (Failure& failure : failures.take_rows(identity.failed)) {
       const std::uint8_t* const flag = out.identity.failed + missing[failure.row];

@@ -24,12 +24,12 @@ class CountingStage final : public Stage {
   CountingStage(std::uint64_t* made, const ElementSpec& spec)
       : Stage(spec, IdSpace{{{0, 0}}}), made_(made) {}
 
-  void identify(const Ask& ask, std::uint64_t* ids, Scratch&) const override {
+  void identify(const Ask& ask, std::uint64_t* ids, const Context&) const override {
     std::ranges::copy(ask.positions, ids);
   }
 
  protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch&) const override {
+  Result<void> run(const Ask& ask, const BlockView& out, const Context&) const override {
     *made_ += out.rows;
     for (std::size_t row = 0; row < out.rows; ++row) {
       const std::uint64_t value =

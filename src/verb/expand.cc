@@ -227,9 +227,9 @@ class ExpandCursor final : public Cursor {
     return {};
   }
 
-  void close(Slot& slot) {
+  void close(Slot& slot, const Pulling& pulling) {
     // Closing may take its time, and what has a name of its own goes away.
-    trace::doing(expansion_.title, slot.element_id, 1);
+    pulling.context.doing(expansion_.title, slot.element_id, 1);
     slot.cursor.reset();
     slot = Slot{};
     --open_;
@@ -255,7 +255,7 @@ class ExpandCursor final : public Cursor {
       taken_ += rows;
     }
     if (rows < wanted && slot.ended) {
-      close(slot);
+      close(slot, pulling);
       advance();
     } else if (taken_ == block) {
       advance();
@@ -275,7 +275,7 @@ class ExpandCursor final : public Cursor {
   /// Opens the dataset of the element in hand.
   Result<void> open_element(Slot& slot, Anchor before) {
     const BlockView element = element_.rows(0, 1);
-    trace::doing(expansion_.title, element.identity.sample_id[0], 1);
+    pulling.context.doing(expansion_.title, element.identity.sample_id[0], 1);
     FlowPtr flow;
     auto done = guarded([&] { flow = expansion_.open(read_row(element, 0)); },
                         [] { return std::size_t{0}; });

@@ -20,14 +20,14 @@ class FilterCursor final : public RowCursor {
   Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
     std::size_t kept = 0;
     while (kept < out.rows) {
-      const Scratch::Frame frame(pulling.scratch);
+      const Scratch::Frame frame(pulling.context.scratch);
       const std::size_t wanted = out.rows - kept;
-      auto got = input_->pull(cut_rows(out, kept, wanted, pulling.scratch), pulling);
+      auto got = input_->pull(cut_rows(out, kept, wanted, pulling.context.scratch), pulling);
       if (!got) return got;
       if (*got > 0) {
-        const BlockView rows = cut_rows(out, kept, *got, pulling.scratch);
-        auto* const keep = pulling.scratch.array<std::uint8_t>(*got);
-        auto* const failed = pulling.scratch.array<std::uint8_t>(*got);
+        const BlockView rows = cut_rows(out, kept, *got, pulling.context.scratch);
+        auto* const keep = pulling.context.scratch.array<std::uint8_t>(*got);
+        auto* const failed = pulling.context.scratch.array<std::uint8_t>(*got);
         auto done = judge(*predicate_, turn_, rows, keep, failed, pulling);
         if (!done) return std::move(done.failure());
         kept += keep_rows(rows, {keep, *got});
@@ -50,26 +50,26 @@ class MaskStage final : public Stage {
         input_(std::move(input)),
         judge_(map_stage(pulled_stage(spec(), ids()), std::move(op),
                          ElementSpec::single(Dtype::boolean), std::move(place))) {}
-  void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
-    input_->identify(ask, ids, scratch);
+  void identify(const Ask& ask, std::uint64_t* ids, const Context& context) const override {
+    input_->identify(ask, ids, context);
   }
-  void collect_reads(const Ask& ask, Scratch& scratch,
+  void collect_reads(const Ask& ask, const Context& context,
                      std::vector<PlannedRead>& reads) const override {
-    input_->collect_reads(ask, scratch, reads);
+    input_->collect_reads(ask, context, reads);
   }
 
  protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
-    if (auto done = input_->produce(ask, out, scratch); !done) return done;
+  Result<void> run(const Ask& ask, const BlockView& out, const Context& context) const override {
+    if (auto done = input_->produce(ask, out, context); !done) return done;
     if (out.identity.failed == nullptr) return {};  // only the values are wanted
-    const Scratch::Frame frame(scratch);
+    const Scratch::Frame frame(context.scratch);
     Identity identity = out.identity;
-    identity.sample_id = scratch.array<std::uint64_t>(out.rows);
-    identity.occurrence = scratch.array<std::uint64_t>(out.rows);
-    const ScratchBlock verdict(judge_->spec(), out.rows, scratch, identity);
-    std::uint64_t* const positions = scratch.array<std::uint64_t>(out.rows);
+    identity.sample_id = context.scratch.array<std::uint64_t>(out.rows);
+    identity.occurrence = context.scratch.array<std::uint64_t>(out.rows);
+    const ScratchBlock verdict(judge_->spec(), out.rows, context.scratch, identity);
+    std::uint64_t* const positions = context.scratch.array<std::uint64_t>(out.rows);
     std::iota(positions, positions + out.rows, std::uint64_t{0});
-    auto done = judge_->produce({ask.turn, {positions, out.rows}, &out}, verdict.view(), scratch);
+    auto done = judge_->produce({ask.turn, {positions, out.rows}, &out}, verdict.view(), context);
     if (!done) return done;
     const auto* const keep = reinterpret_cast<const std::uint8_t*>(verdict.view().columns[0].data);
     for (std::size_t row = 0; row < out.rows; ++row)

@@ -38,7 +38,7 @@ class GeneratorCursor final : public Cursor {
     for (std::size_t row = 0; row < out.rows; ++row)
       out.identity.sample_id[row] = flow_.first_id_ + pulled_ + row;
     std::fill_n(out.identity.occurrence, out.rows, turn_.round);
-    trace::doing(flow_.title_, flow_.first_id_ + pulled_, out.rows);
+    pulling.context.doing(flow_.title_, flow_.first_id_ + pulled_, out.rows);
     GeneratorRun::Pull pull;
     std::vector<std::byte*> columns;
     for (const Column& column : out.columns) columns.push_back(column.data);
@@ -46,7 +46,7 @@ class GeneratorCursor final : public Cursor {
     pull.rows = out.rows;
     bool wanted = true;
     pull.wanted = [&](std::size_t row) {
-      return wanted = trace::at_sample(flow_.first_id_ + pulled_ + row);
+      return wanted = pulling.context.at_sample(flow_.first_id_ + pulled_ + row);
     };
     std::optional<std::string> wrong;
     pull.put = [&](std::size_t row, const Sample& sample) {

@@ -26,10 +26,10 @@ class MapCursor final : public RowCursor {
       auto got = input_->pull(before_.rows(0, wanted), pulling);
       if (!got) return got;
       if (*got > 0) {
-        const Scratch::Frame frame(pulling.scratch);
+        const Scratch::Frame frame(pulling.context.scratch);
         const BlockView in = before_.rows(0, *got);
-        auto kept = run_stage(*stage_, {turn_, 0, &in}, cut_rows(out, done, *got, pulling.scratch),
-                              pulling);
+        auto kept = run_stage(*stage_, {turn_, 0, &in},
+                              cut_rows(out, done, *got, pulling.context.scratch), pulling);
         if (!kept) return kept;
         done += *kept;
       }

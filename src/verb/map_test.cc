@@ -26,7 +26,7 @@ class Counted final : public Stage {
  public:
   explicit Counted(SourcePlace place)
       : Stage(kNumber, IdSpace{{{place.first_id, place.ordinal}}}), first_id_(place.first_id) {}
-  void identify(const Ask& ask, std::uint64_t* ids, Scratch&) const override {
+  void identify(const Ask& ask, std::uint64_t* ids, const Context&) const override {
     for (std::size_t i = 0; i < ask.positions.size(); ++i) ids[i] = first_id_ + ask.positions[i];
   }
 

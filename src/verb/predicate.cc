@@ -50,14 +50,14 @@ StagePtr pulled_predicate(Compiler& compiler, const Flow& input, std::shared_ptr
 Result<void> judge(const Stage& predicate, Turn turn, const BlockView& rows, std::uint8_t* keep,
                    std::uint8_t* failed, Pulling& pulling) {
   static const ElementSpec kVerdict = ElementSpec::single(Dtype::boolean);
-  const Scratch::Frame frame(pulling.scratch);
+  const Scratch::Frame frame(pulling.context.scratch);
   BlockView verdict;
   verdict.rows = rows.rows;
   verdict.spec = &kVerdict;
   const Column column{reinterpret_cast<std::byte*>(keep), 1, nullptr};
   verdict.columns = {&column, 1};
-  verdict.identity = {pulling.scratch.array<std::uint64_t>(rows.rows),
-                      pulling.scratch.array<std::uint64_t>(rows.rows)};
+  verdict.identity = {pulling.context.scratch.array<std::uint64_t>(rows.rows),
+                      pulling.context.scratch.array<std::uint64_t>(rows.rows)};
   std::fill_n(failed, rows.rows, std::uint8_t{0});
   auto done = run_stage(predicate, {turn, 0, &rows}, verdict, pulling, failed);
   if (!done) return std::move(done.failure());

@@ -21,10 +21,11 @@ class SourceStage final : public Stage {
         source_(std::move(source)),
         title_(source_->describe()),
         first_id_(place.first_id) {}
-  void identify(const Ask& ask, std::uint64_t* ids, Scratch&) const override {
+  void identify(const Ask& ask, std::uint64_t* ids, const Context&) const override {
     for (std::size_t i = 0; i < ask.positions.size(); ++i) ids[i] = first_id_ + ask.positions[i];
   }
-  void collect_reads(const Ask& ask, Scratch&, std::vector<PlannedRead>& planned) const override {
+  void collect_reads(const Ask& ask, const Context&,
+                     std::vector<PlannedRead>& planned) const override {
     if (!source_->has_reads()) return;
     std::vector<Read> reads;
     for (const std::uint64_t number : ask.positions) {
@@ -35,18 +36,18 @@ class SourceStage final : public Stage {
   }
 
  protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
+  Result<void> run(const Ask& ask, const BlockView& out, const Context& context) const override {
     for (std::size_t i = 0; i < out.rows; ++i)
       out.identity.sample_id[i] = first_id_ + ask.positions[i];
     if (out.identity.occurrence != nullptr)
       std::fill_n(out.identity.occurrence, out.rows, ask.turn.occurrence());
-    if (out.rows > 0) trace::doing(title_, out.identity.sample_id[0], out.rows);
+    if (out.rows > 0) context.doing(title_, out.identity.sample_id[0], out.rows);
     return for_good_rows(out, ids(), [&](std::size_t first, std::size_t rows) {
-      const Scratch::Frame frame(scratch);
+      const Scratch::Frame frame(context.scratch);
       const auto numbers = ask.positions.subspan(first, rows);
-      const BlockView part = cut_rows(out, first, rows, scratch);
-      auto done = source_->has_reads() ? read_rows(numbers, part, scratch)
-                                       : source_->decode(numbers, {}, part);
+      const BlockView part = cut_rows(out, first, rows, context.scratch);
+      auto done = source_->has_reads() ? read_rows(numbers, part, context)
+                                       : source_->decode(numbers, {}, part, context);
       if (!done) done.failure().where.op = title_;
       return done;
     });
@@ -55,19 +56,18 @@ class SourceStage final : public Stage {
  private:
   /// One by one: a row that cannot be read must find those before it complete.
   Result<void> read_rows(std::span<const std::uint64_t> numbers, const BlockView& out,
-                         Scratch& scratch) const {
-    Reader& reader = current_reader();
+                         const Context& context) const {
     std::vector<Read> reads;
     std::vector<Bytes> bytes;
     for (std::size_t row = 0; row < out.rows; ++row) {
-      if (!trace::at_sample(out.identity.sample_id[row])) return cancelled(row);
-      const Scratch::Frame frame(scratch);
+      if (!context.at_sample(out.identity.sample_id[row])) return cancelled(row);
+      const Scratch::Frame frame(context.scratch);
       reads.clear();
       bytes.clear();
       source_->reads(numbers[row], reads);
       Result<void> done;
       for (std::size_t i = 0; i < reads.size() && done; ++i) {
-        auto got = reader.get(reads[i], {source_.get(), numbers[row]});
+        auto got = context.reader.get(reads[i], {source_.get(), numbers[row]});
         if (got) {
           bytes.push_back(std::move(*got));
         } else {
@@ -75,7 +75,8 @@ class SourceStage final : public Stage {
         }
       }
       if (done)
-        done = source_->decode(numbers.subspan(row, 1), bytes, cut_rows(out, row, 1, scratch));
+        done = source_->decode(numbers.subspan(row, 1), bytes,
+                               cut_rows(out, row, 1, context.scratch), context);
       if (!done) {
         done.failure().row = row;
         return done;

@@ -64,12 +64,12 @@ class Tagged final : public Stage {
         tag_(tag),
         asked_(asked) {}
 
-  void identify(const Ask& ask, std::uint64_t* ids, Scratch&) const override {
+  void identify(const Ask& ask, std::uint64_t* ids, const Context&) const override {
     std::ranges::copy(ask.positions, ids);
   }
 
  protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch&) const override {
+  Result<void> run(const Ask& ask, const BlockView& out, const Context&) const override {
     if (asked_ != nullptr)
       asked_->push_back(
           {ask.turn.pass, ask.turn.round, {ask.positions.begin(), ask.positions.end()}});

@@ -17,8 +17,8 @@ class TakeWhileCursor final : public RowCursor {
   Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
     std::size_t kept = 0;
     while (kept < out.rows && ended_ == 0) {
-      const Scratch::Frame frame(pulling.scratch);
-      const BlockView row = cut_rows(out, kept, 1, pulling.scratch);
+      const Scratch::Frame frame(pulling.context.scratch);
+      const BlockView row = cut_rows(out, kept, 1, pulling.context.scratch);
       auto got = input_->pull(row, pulling);
       if (!got) return got;
       std::uint8_t keep = 0;

@@ -16,29 +16,30 @@ class ZipStage final : public Stage {
  public:
   ZipStage(std::vector<StagePtr> parts, bool numbered, const ElementSpec& spec)
       : Stage(spec, parts.front()->ids()), parts_(std::move(parts)), numbered_(numbered) {}
-  void identify(const Ask& ask, std::uint64_t* ids, Scratch& scratch) const override {
-    parts_.front()->identify(ask, ids, scratch);
+  void identify(const Ask& ask, std::uint64_t* ids, const Context& context) const override {
+    parts_.front()->identify(ask, ids, context);
   }
-  void collect_reads(const Ask& ask, Scratch& scratch,
+  void collect_reads(const Ask& ask, const Context& context,
                      std::vector<PlannedRead>& reads) const override {
-    for (const StagePtr& part : parts_) part->collect_reads(ask, scratch, reads);
+    for (const StagePtr& part : parts_) part->collect_reads(ask, context, reads);
   }
 
  protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
-    const Scratch::Frame frame(scratch);
-    return spec().known ? run_columns(ask, out, scratch) : run_samples(ask, out, scratch);
+  Result<void> run(const Ask& ask, const BlockView& out, const Context& context) const override {
+    const Scratch::Frame frame(context.scratch);
+    return spec().known ? run_columns(ask, out, context) : run_samples(ask, out, context);
   }
 
  private:
   /// The first part says who the rows are; the others need an identity only for themselves.
-  static Identity identity_for(std::size_t part, const BlockView& out, Scratch& scratch) {
+  static Identity identity_for(std::size_t part, const BlockView& out, const Context& context) {
     if (part == 0) return out.identity;
-    return {scratch.array<std::uint64_t>(out.rows), scratch.array<std::uint64_t>(out.rows),
-            out.identity.failed, out.identity.failures};
+    return {context.scratch.array<std::uint64_t>(out.rows),
+            context.scratch.array<std::uint64_t>(out.rows), out.identity.failed,
+            out.identity.failures};
   }
 
-  Result<void> run_columns(const Ask& ask, const BlockView& out, Scratch& scratch) const {
+  Result<void> run_columns(const Ask& ask, const BlockView& out, const Context& context) const {
     std::size_t column = 0;
     if (numbered_) {
       auto* const numbers = reinterpret_cast<std::uint64_t*>(out.columns[column++].data);
@@ -49,19 +50,19 @@ class ZipStage final : public Stage {
       part.rows = out.rows;
       part.spec = &parts_[i]->spec();
       part.columns = out.columns.subspan(column, part.spec->fields.size());
-      part.identity = identity_for(i, out, scratch);
-      if (auto done = parts_[i]->produce(ask, part, scratch); !done) return done;
+      part.identity = identity_for(i, out, context);
+      if (auto done = parts_[i]->produce(ask, part, context); !done) return done;
       column += part.spec->fields.size();
     }
     return {};
   }
 
-  Result<void> run_samples(const Ask& ask, const BlockView& out, Scratch& scratch) const {
+  Result<void> run_samples(const Ask& ask, const BlockView& out, const Context& context) const {
     std::vector<std::unique_ptr<ScratchBlock>> blocks;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      blocks.push_back(std::make_unique<ScratchBlock>(parts_[i]->spec(), out.rows, scratch,
-                                                      identity_for(i, out, scratch)));
-      if (auto done = parts_[i]->produce(ask, blocks.back()->view(), scratch); !done) return done;
+      blocks.push_back(std::make_unique<ScratchBlock>(parts_[i]->spec(), out.rows, context.scratch,
+                                                      identity_for(i, out, context)));
+      if (auto done = parts_[i]->produce(ask, blocks.back()->view(), context); !done) return done;
     }
     for (std::size_t row = 0; row < out.rows; ++row) {
       if (out.identity.failed != nullptr && out.identity.failed[row] != 0) continue;
@@ -104,8 +105,8 @@ class ZipCursor final : public Cursor {
     // Row by row: nothing behind the end of the shortest part may be pulled, or fail.
     std::size_t made = 0;
     while (made < out.rows) {
-      const Scratch::Frame frame(pulling.scratch);
-      auto got = pull_some(cut_rows(out, made, 1, pulling.scratch), pulling);
+      const Scratch::Frame frame(pulling.context.scratch);
+      auto got = pull_some(cut_rows(out, made, 1, pulling.context.scratch), pulling);
       if (!got) return got;
       if (*got == 0) break;
       ++made;
