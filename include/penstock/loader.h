@@ -12,15 +12,14 @@
 #include <vector>
 
 #include <penstock/batch.h>
+#include <penstock/clock.h>
 #include <penstock/dataset.h>
+#include <penstock/io.h>
 #include <penstock/plan.h>
 #include <penstock/report.h>
 #include <penstock/state.h>
 
 namespace penstock {
-
-class Clock;
-class Io;
 
 /// What to do with a sample that fails.
 enum class OnError : std::uint8_t {
@@ -94,8 +93,10 @@ struct LoaderOptions {
   /// and is rethrown by `next`; the step is not lost: call `next` again.
   std::function<void()> while_waiting = {};
   std::shared_ptr<Allocator> allocator = {};  // for slabs; the heap by default
-  Clock* clock = nullptr;                     // for tests
-  Io* io = nullptr;                           // for tests; must outlive every read that hangs
+  /// For tests, or for other storage; the real ones by default. A clock must outlive the loader and
+  /// its iterators, an Io also every read that hangs.
+  Clock* clock = nullptr;
+  Io* io = nullptr;
 };
 
 /// One traversal of the epochs, with its own position.

@@ -3,12 +3,18 @@
 
 #include <penstock/batch.h>
 #include <penstock/block.h>
+#include <penstock/clock.h>
+#include <penstock/coordinator.h>
 #include <penstock/dataset.h>
 #include <penstock/error.h>
 #include <penstock/function.h>
 #include <penstock/image.h>
+#include <penstock/io.h>
 #include <penstock/loader.h>
 #include <penstock/plan.h>
+#include <penstock/report.h>
+#include <penstock/report_sink.h>
+#include <penstock/result.h>
 #include <penstock/rng.h>
 #include <penstock/sample.h>
 #include <penstock/sequence.h>

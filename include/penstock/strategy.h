@@ -24,12 +24,12 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/clock.h>
+#include <penstock/coordinator.h>
 #include <penstock/loader.h>
 
 namespace penstock {
 
-class Clock;
-class Coordinator;
 class Feed;
 class Strategy;
 class Team;

@@ -8,13 +8,13 @@
 #include <functional>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/pool.h"
 #include "base/report.h"
 #include "base/thread_stack.h"
 #include "graph/node.h"
 #include "order/split.h"
+#include "penstock/clock.h"
 #include "plan/program.h"
 #include "plan/stages.h"
 #include "run/stall.h"
