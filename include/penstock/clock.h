@@ -21,7 +21,7 @@ class Clock {
   /// Blocks until `now()` has advanced by `duration`.
   virtual void pause(Nanoseconds duration) = 0;
 
-  /// The steady clock of the system, which everything uses unless an option sets another one.
+  /// The steady clock of the system.
   static Clock& real();
 };
 

@@ -1,7 +1,7 @@
 #pragma once
-// Files are injected: everything the engine reads goes through an Io, and an option of a loader
-// replaces it, for tests or for other storage. Files of the disk are read with pread, never mapped,
-// so that a file truncated meanwhile is an error and not a SIGBUS.
+// Files are injected: the engine touches them through an Io, and LoaderOptions::io replaces the one
+// that reads the files of samples. Listings and ledgers use the real one; it reads with pread and
+// never maps, so that a file truncated meanwhile is an error and not a SIGBUS.
 
 #include <cstddef>
 #include <cstdint>
@@ -74,7 +74,7 @@ class Io {
   /// write the same file.
   virtual Result<void> publish(const std::string& path, std::string_view content) = 0;
 
-  /// The file system, which everything uses unless an option sets another one.
+  /// The file system.
   static Io& real();
 };
 
