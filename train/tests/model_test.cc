@@ -8,6 +8,7 @@
 #include "base/temp_folder_for_tests.h"
 #include "base/thread.h"
 #include "nets.h"
+#include "penstock/loader.h"
 #include "penstock/report_sink.h"
 
 namespace penstock::train {
