@@ -14,8 +14,8 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "command.h"
-#include "graph/tail.h"
 #include "penstock/penstock.h"
+#include "penstock/tail.h"
 
 namespace penstock::cli {
 namespace {

@@ -12,13 +12,13 @@
 #include <string_view>
 #include <vector>
 
-#include "base/io.h"
 #include "base/json.h"
 #include "base/printable.h"
 #include "codec/codec.h"
 #include "codec/decode_budget.h"
 #include "command.h"
 #include "interrupt.h"
+#include "penstock/io.h"
 #include "penstock/penstock.h"
 
 namespace penstock::cli {

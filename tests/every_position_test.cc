@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "base/report.h"
+#include "penstock/report_sink.h"
 #include "tests/pipelines.h"
 #include "tests/stream_pipelines.h"
 

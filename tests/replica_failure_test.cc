@@ -9,9 +9,9 @@
 #include <random>
 
 #include "base/mutex.h"
-#include "base/report.h"
 #include "base/thread.h"
 #include "penstock/penstock.h"
+#include "penstock/report_sink.h"
 
 namespace penstock {
 namespace {

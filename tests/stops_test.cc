@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/pool.h"
-#include "base/report.h"
 #include "base/thread.h"
+#include "penstock/clock.h"
 #include "penstock/penstock.h"
+#include "penstock/report_sink.h"
 
 namespace penstock {
 namespace {

@@ -82,7 +82,7 @@ class Toolchain(NamedTuple):
         if (build / "train/libpenstock_train.a").is_file() and settings.get("Torch_DIR"):
             torch = Path(settings["Torch_DIR"]).parents[2]
             headers = [torch / "include", torch / "include/torch/csrc/api/include"]
-            train_compile = [*compile_flags, "-DFMT_HEADER_ONLY=1", "-I", str(ROOT / "src"), "-I",
+            train_compile = [*compile_flags, "-DFMT_HEADER_ONLY=1", "-I",
                              str(ROOT / "train/include"),
                              *(f"-isystem{folder}" for folder in headers)]
             train_link = [*compiler, *mold, str(build / "train/libpenstock_train.a"), *library,

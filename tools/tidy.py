@@ -19,6 +19,17 @@ COLUMNS_MAX, FILE_LINES_MAX, FUNCTION_LINES_MAX = 100, 600, 70
 # The peers' programs stay as they were when they were measured.
 AS_MEASURED = "bench/rivals/peers/"
 BELOW_ALL_ROOMS = ("train", "cli", "bench", "tests", "examples", "python", "fuzz")
+# The rooms that programs and libraries over the core include. Of these only base/ knows no concept
+# of penstock, so a library that wants to leave this repository one day has no other.
+ROOMS_OF = {
+    "train/": ("base",),
+    "cli/": ("base", "trace", "codec"),
+    "python/bindings/": ("base", "trace", "sample", "op", "graph", "verb", "feed"),
+}
+# Types of src/ that public headers only point to: the data behind a handle.
+BEHIND_HANDLES = {"BatchData", "FolderListing", "Node", "Op", "PlanData", "RowFailures",
+                  "ScopeEntry", "StrategyCore", "Team"}
+ALL_HEADERS = "include/penstock/penstock.h"
 CPP, SCRIPTS = (".cc", ".h"), (".py", ".sh", ".cmake", "CMakeLists.txt", "Makefile")
 Finding = namedtuple("Finding", "path line message")
 
@@ -60,6 +71,8 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULT
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.)*", re.MULTILINE | re.DOTALL)
 ROOMS = re.compile(r"^\s*set\(PENSTOCK_ROOMS\s+([^)]*)\)", re.MULTILINE)
 PUBLIC_INCLUDE = re.compile(r"<((penstock|fmt)/[\w./]+|[a-z_0-9]+)")
+TRAIN_INCLUDE = re.compile(r"<((penstock|fmt|torch)/[\w./]+|[a-z_0-9]+)")
+FORWARD = re.compile(r"^\s*(?:class|struct)\s+(\w+)\s*$")
 BANNED_NAME = re.compile(r"(?:^|[/_.-])((?:util|helper|common|misc|manager)s?)(?=$|[/_.-])", re.I)
 TESTED_IN = re.compile(r"^\s*// tested in ([\w./-]*\w)", re.MULTILINE | re.IGNORECASE)
 TEST_FILE = re.compile(r"_test\.cc$|(?:^|/)tests/|^fuzz/|_for_tests\.h$")
@@ -117,13 +130,60 @@ def check_layers(tree: Tree) -> Iterator[Finding]:
                 yield source.at(match.start(1), f'{match[2]}: name the room, as in "base/mix.h"')
 
 
+def check_rooms_of_users(tree: Tree) -> Iterator[Finding]:
+    for folder, allowed in ROOMS_OF.items():
+        for source in (source for source in tree.cpp if source.path.startswith(folder)):
+            for match in INCLUDE.finditer(source.code):
+                room = match[2].split("/")[0]
+                if room in tree.rooms and room not in allowed:
+                    yield source.at(match.start(1), f"{match[2]}: {folder} includes public headers,"
+                                    f" its own and {', '.join(f'{name}/' for name in allowed)}; "
+                                    "make public what it needs")
+
+
 def check_public_headers(tree: Tree) -> Iterator[Finding]:
-    public = [source for source in tree.cpp if source.path.startswith("include/")]
-    for source in public:
+    for source in tree.cpp:
+        train = source.path.startswith("train/include/")
+        if not train and not source.path.startswith("include/"):
+            continue
         for match in INCLUDE.finditer(source.code):
-            if not PUBLIC_INCLUDE.fullmatch(match[1] + match[2]):
+            if not (TRAIN_INCLUDE if train else PUBLIC_INCLUDE).fullmatch(match[1] + match[2]):
                 yield source.at(match.start(1), f"{match[1]}{match[2]}: public headers include "
-                                "only <penstock/...>, <fmt/...> and standard C++")
+                                "only <penstock/...>, <fmt/...> and standard C++, the trainer's "
+                                "also <torch/...>")
+
+
+def check_all_headers(tree: Tree) -> Iterator[Finding]:
+    """penstock.h includes every other public header, except those of detail/."""
+    for whole in (source for source in tree.cpp if source.path == ALL_HEADERS):
+        included = {f"include/{match[2]}" for match in INCLUDE.finditer(whole.code)}
+        for path in set(tree.paths) - included - {ALL_HEADERS}:
+            if re.fullmatch(r"include/penstock/\w+\.h", path):
+                yield Finding(ALL_HEADERS, 1, f"does not include {path}")
+
+
+def forward_declarations(source: Source) -> Iterator[tuple[str, int]]:
+    """Names and places of the types that are declared in a namespace and not defined there."""
+    code, last, outer = DIRECTIVE.sub(blank, source.code), 0, []
+    for match in re.finditer(r"[;{}]", code):
+        head = code[last : match.start()]
+        if match[0] == "{":
+            outer.append(bool(re.search(r"\bnamespace\b[\w\s:]*$", head)))
+        elif match[0] == "}" and outer:
+            outer.pop()
+        elif all(outer) and (found := FORWARD.search(head)):
+            yield found[1], last + found.start(1)
+        last = match.end()
+
+
+def check_public_types(tree: Tree) -> Iterator[Finding]:
+    """A type that a public header names is one that users can see, or the data behind a handle."""
+    public = [source for source in tree.cpp if source.path.startswith("include/")]
+    defined = {name for source in public for name, _ in types_of(source)}
+    for source in public:
+        for name, at in forward_declarations(source):
+            if name not in defined | BEHIND_HANDLES:
+                yield source.at(at, f"{name} is declared here, and no public header defines it")
 
 
 def check_names(tree: Tree) -> Iterator[Finding]:
@@ -268,7 +328,8 @@ def check_bans(tree: Tree) -> Iterator[Finding]:
                     yield source.at(match.start(), f"{match[0]}: {ban.message}")
 
 
-RULES = (check_layers, check_public_headers, check_names, check_sizes, check_functions,
+RULES = (check_layers, check_rooms_of_users, check_public_headers, check_all_headers,
+         check_public_types, check_names, check_sizes, check_functions,
          check_tests, check_test_headers, check_types, check_guards, check_readmes,
          check_named_paths, check_bans)
 
@@ -289,6 +350,12 @@ HOUSE = {  # A tree without findings, full of exceptions and lookalikes.
     + "namespace penstock { class One::In {}; struct Two { struct In {}; }; enum class E; }\n"
     + "const Row kRows[] = " + LONG + "Rows k(Base(), Row" + LONG + ");",
     "cli/a.cc": "int main() { std::cout << 1; sleep(1); }",
+    "include/penstock/penstock.h": ONCE + "#include <penstock/a.h>",
+    "include/penstock/detail/b.h": ONCE + "namespace penstock { class Seen; class Node;\n"
+    "class Own { class Impl; friend class Loop; };\n"
+    "namespace b { class Seen {}; } template <class T> class D; }",
+    "train/include/penstock/train/a.h": ONCE + "#include <torch/torch.h>\n#include <penstock/a.h>",
+    "train/src/a.cc": '#include "penstock/a.h"\n#include "a.h"\n#include "base/json.h"',
 }
 # One tree each, HOUSE and the named file: what its only finding starts with, text, further files.
 CASES: list[tuple[str, str | None, dict[str, str]]] = [
@@ -301,12 +368,19 @@ CASES: list[tuple[str, str | None, dict[str, str]]] = [
     ("src/base/README.md:1: missing", None, {}),
     ("include/penstock/a.h:2: \"base/a.h: public", ONCE + '#include "base/a.h"', {}),
     ("include/penstock/a.h:2: <zlib.h: public", ONCE + "#include <zlib.h>", {}),
+    ("train/include/penstock/a.h:2: \"base/json.h: public", ONCE + '#include "base/json.h"', {}),
+    ("train/src/z.cc:1: run/a.h: train/ includes public headers, its own and base/;",
+     '#include "run/a.h"', {}),
+    ("python/bindings/z.cc:1: run/a.h: python/bindings/ includes", '#include "run/a.h"', {}),
+    ("include/penstock/penstock.h:1: does not include include/penstock/a.h", ONCE, {}),
+    *((f"include/penstock/a.h:3: {name} is declared here, and no public", f"{ONCE}namespace a {{\n"
+       f"{type} {name}; }}", {}) for type, name in (("class", "Json"), ("struct", "Unknown"))),
     ("src/base/z.h:1: only tests include it", ONCE, {"tests/z.cc": '#include "base/z.h"'}),
     ("cli/z.cc:1: src/base/z_for_tests.h is for tests only", '#include "base/z_for_tests.h"',
      {"src/base/z_for_tests.h": ONCE}),
-    *(("src/run/z.h:2: type Row is also declared in include/penstock/z.h",
+    *(("src/run/z.h:2: type Row is also declared in include/penstock/detail/z.h",
        ONCE + f"namespace penstock {{ {type} {{}}; }}",
-       {"include/penstock/z.h": ONCE + "namespace penstock { struct Row { int Row; }; }"})
+       {"include/penstock/detail/z.h": ONCE + "namespace penstock { struct Row { int Row; }; }"})
       for type in ("class Row", "enum class Row : int", "struct Row final : public Base<int>",
                    "namespace { template <typename T> struct Row")),
     ("src/base/a.h:1: no #pragma once", "// #pragma once", {}),

@@ -17,7 +17,7 @@
 #include <sstream>
 #include <string>
 
-#include "base/io.h"
+#include "penstock/io.h"
 
 namespace {
 

@@ -4,213 +4,32 @@
 // the description invalid throws ConfigError at once.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <penstock/cardinality.h>
+#include <penstock/detail/function.h>
+#include <penstock/detail/generator.h>
+#include <penstock/digests.h>
 #include <penstock/error.h>
+#include <penstock/folder.h>
 #include <penstock/function.h>
+#include <penstock/generator.h>
+#include <penstock/op.h>
 #include <penstock/spec.h>
 #include <penstock/tail.h>
+#include <penstock/verb_options.h>
 
 namespace penstock {
 
 class Node;
-class Op;
 class Sequence;
 namespace image {
 class Chain;
 }
-
-/// How many elements a dataset has: samples, or steps once batched. For a stream it is unknown
-/// until the stream has ended, after a select() until resolve().
-class Cardinality {
- public:
-  static Cardinality of(std::uint64_t count) { return Cardinality(Kind::counted, count); }
-  static Cardinality endless() { return Cardinality(Kind::endless, 0); }
-  static Cardinality unknown() { return Cardinality(Kind::unknown, 0); }
-  /// Unknown until resolve() has run the predicate of a select().
-  static Cardinality undecided() { return Cardinality(Kind::undecided, 0); }
-  [[nodiscard]] bool is_counted() const { return kind_ == Kind::counted; }
-  [[nodiscard]] bool is_endless() const { return kind_ == Kind::endless; }
-  [[nodiscard]] bool is_unknown() const { return !is_counted() && !is_endless(); }
-  /// Throws ConfigError when endless or unknown.
-  [[nodiscard]] std::uint64_t count() const;
-  /// "12", "endless" or "unknown".
-  [[nodiscard]] std::string text() const;
-  bool operator==(const Cardinality&) const = default;
-
- private:
-  enum class Kind : std::uint8_t { counted, endless, unknown, undecided };
-  Cardinality(Kind kind, std::uint64_t count) : kind_(kind), count_(count) {}
-  Kind kind_;
-  std::uint64_t count_;
-};
-
-/// A fixed seed, or a request for one that is drawn when the loader is created and saved in states.
-struct Seed {
-  std::uint64_t value = 0;
-  bool drawn = false;
-  Seed() = default;
-  Seed(std::uint64_t seed) : value(seed) {}  // NOLINT: a number is a seed
-  static Seed random() {
-    Seed seed;
-    seed.drawn = true;
-    return seed;
-  }
-};
-
-struct ShuffleOptions {
-  Seed seed = {};
-  bool reshuffle_each_epoch = true;
-  /// Permutes each window of this many consecutive elements separately; required for streams.
-  std::optional<std::uint64_t> window = {};
-};
-struct MapOptions {
-  std::string name = {};                 // in plans, errors and digests
-  std::uint64_t seed = 0;                // for functions that take an Rng
-  std::optional<ElementSpec> spec = {};  // of the result, if the function's type does not say
-  bool row_wise = false;  // after batch: each output row depends only on the same input row
-};
-struct FilterOptions {
-  std::string name = {};
-  std::uint64_t seed = 0;  // for predicates that take an Rng
-  bool mask = false;       // rejected rows stay, with valid = 0, so that the data remains indexed
-};
-struct FlatMapOptions {
-  std::string name = {};
-  std::optional<ElementSpec> spec = {};  // of the elements of the returned datasets
-};
-struct InterleaveOptions {
-  std::uint64_t cycle = 16;  // datasets open at the same time
-  std::uint64_t block = 1;   // elements taken from one dataset before the next
-  std::string name = {};
-  std::optional<ElementSpec> spec = {};
-};
-struct BatchOptions {
-  std::optional<Tail> tail = {};
-  bool drop_remainder = false;  // the same as Tail::drop
-};
-struct ZipOptions {
-  bool strict = false;  // throw ConfigError for inputs of different lengths
-};
-struct CacheOptions {
-  std::uint64_t bytes_max = UINT64_MAX;  // rows beyond this are computed in every pass
-};
-struct PrefetchOptions {
-  std::uint64_t steps = 0;
-  std::uint64_t bytes = 0;
-};
-struct SourceOptions {
-  std::string name = {};  // identifies a function's data in states and plans
-  std::optional<ElementSpec> spec = {};
-};
-struct SequenceOptions {
-  std::string name = {};                 // identifies it in states and plans
-  std::optional<ElementSpec> spec = {};  // of one row; by default that of the first batch
-  bool pure = false;                     // a difference found by `check` is an error
-  bool check = true;  // request one index again at the very end, and report a difference
-};
-/// Which symbolic links below an image folder are followed, when it is listed and when a file is
-/// opened.
-enum class FollowLinks : std::uint8_t {
-  never,
-  inside,  // those that stay below the folder
-  anywhere,
-};
-struct FolderOptions {
-  /// Case-insensitive; default: jpg jpeg png webp bmp ppm pgm pbm npy.
-  std::vector<std::string> extensions = {};
-  FollowLinks follow_links = FollowLinks::inside;
-  bool labels = true;      // false: no classes; images anywhere below, without a label
-  bool with_path = false;  // adds the field path, relative to the folder
-  std::string index = {};  // a file that FolderIndex::save wrote; the folder is then not listed
-  std::uint64_t bytes_max = std::uint64_t{1} << 30;  // larger files fail without being read
-};
-struct ListOptions {
-  bool hidden = false;  // wildcards also match names that begin with a dot
-};
-struct Options {
-  std::string name = {};
-  std::optional<unsigned> threads = {};
-  std::optional<std::uint64_t> lookahead_bytes = {};
-};
-
-/// Hashes of a dataset. A state fits only a dataset with the same `order`; a difference in `values`
-/// (functions, ops) is reported.
-struct Digests {
-  std::string order;
-  std::string values;
-  bool operator==(const Digests&) const = default;
-};
-
-/// An op of the catalogue with its arguments, as returned by `cast(Dtype::f32)`. Immutable.
-class OpCall {
- public:
-  explicit OpCall(std::shared_ptr<const Op> op) : op_(std::move(op)) {}
-  [[nodiscard]] const std::shared_ptr<const Op>& op() const { return op_; }
-
- private:
-  std::shared_ptr<const Op> op_;
-};
-
-/// Converts the field at `path`: floats are truncated to integers, integers wrap around.
-OpCall cast(Dtype dtype, std::string path = "");
-
-/// Replaces the field `path`, the path of a file, by the bytes of that file. A sample whose file
-/// has more than `bytes_max` bytes fails without reading it.
-OpCall read_file(std::string path = "", std::uint64_t bytes_max = std::uint64_t{1} << 30);
-
-struct FolderListing;
-
-/// The images of a folder: names, sizes and classes, found without reading the images. Files are in
-/// byte order of their relative names. Immutable and thread-safe; copies share the data.
-class FolderIndex {
- public:
-  /// Loads what `save` wrote, for the same folder on this or another machine. Throws ConfigError
-  /// for any other file.
-  static FolderIndex load(const std::string& file, const std::string& root);
-  /// Writes names and sizes, without absolute paths. The file appears complete or not at all.
-  void save(const std::string& file) const;
-  /// Lists the folder again. Throws ConfigError naming the first file that is missing, new, or of a
-  /// different size. Without this check, reading such a file fails.
-  void check() const;
-
-  [[nodiscard]] const std::string& root() const;
-  [[nodiscard]] std::uint64_t files() const;
-  [[nodiscard]] std::uint64_t bytes() const;
-  /// The path of image number `file`, relative to the root.
-  [[nodiscard]] std::string name(std::uint64_t file) const;
-  /// Sorted; label i is class_names()[i].
-  [[nodiscard]] const std::vector<std::string>& class_names() const;
-  /// Number of images of each class.
-  [[nodiscard]] std::vector<std::uint64_t> class_files() const;
-
-  /// Entries of the folder that are not among the images.
-  struct LeftOut {
-    std::string reason;
-    std::uint64_t count = 0;
-    std::vector<std::string> first;  // at most five names, printable
-  };
-  [[nodiscard]] const std::vector<LeftOut>& left_out() const;
-  /// "2 empty (cat/a.png, cat/b.png), 1 hidden (.thumbs)", or "" if nothing was left out.
-  [[nodiscard]] std::string left_out_text() const;
-
-  explicit FolderIndex(std::shared_ptr<const FolderListing> listing)
-      : listing_(std::move(listing)) {}
-  [[nodiscard]] const std::shared_ptr<const FolderListing>& listing() const { return listing_; }
-
- private:
-  std::shared_ptr<const FolderListing> listing_;
-};
-
-/// Lists a folder of images: each folder directly in `root` that contains images, at any depth, is
-/// a class. Hidden and empty files, other extensions and anything that cannot be an image are left
-/// out and counted. Throws ConfigError if no image is found, or if there are images but no class
-/// folders. Blocks until the folder is listed.
-FolderIndex list_images(const std::string& root, const FolderOptions& options = {});
 
 /// The description of a pipeline: a source, and the verbs applied to it.
 ///

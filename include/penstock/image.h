@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <penstock/dataset.h>
+#include <penstock/op.h>
 
 namespace penstock::image {
 

@@ -11,17 +11,11 @@
 
 #include <penstock/batch.h>
 #include <penstock/dataset.h>
+#include <penstock/shares.h>
 
 namespace penstock {
 
 struct PlanData;
-
-/// Which shares of each step are loaded here: `count` of `total`, from number `first` on.
-struct Shares {
-  std::uint32_t total = 1;
-  std::uint32_t first = 0;
-  std::uint32_t count = 1;
-};
 
 /// Epochs of a fixed number of steps. If that is less than a pass, the next epoch continues where
 /// this one ended; if it is more, the dataset needs repeat().

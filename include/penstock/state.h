@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include <penstock/dataset.h>
+#include <penstock/digests.h>
+#include <penstock/tail.h>
 
 namespace penstock {
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace penstock {
 
@@ -13,5 +15,11 @@ enum class Tail : std::uint8_t {
   wrap,    // the last batch is filled with samples from the start of the order
   strict,  // a plan with a short batch, or with shares of different sizes, throws ConfigError
 };
+
+/// "short", "drop", "even", "pad", "wrap" or "strict". Throws ConfigError for a value that is none
+/// of them.
+std::string_view tail_name(Tail tail);
+/// The policy of that name, or nullopt.
+std::optional<Tail> tail_named(std::string_view name);
 
 }  // namespace penstock

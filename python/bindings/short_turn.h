@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/clock.h"
 #include "base/thread.h"
+#include "penstock/clock.h"
 
 namespace penstock::python {
 

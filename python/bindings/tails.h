@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "graph/tail.h"
 #include "penstock/error.h"
+#include "penstock/tail.h"
 
 namespace penstock::python {
 

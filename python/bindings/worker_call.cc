@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/cancelled.h"
 #include "base/guarded.h"
 #include "worker_client.h"
 #include "worker_pool.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <numeric>
 
-#include "base/clock.h"
+#include "penstock/clock.h"
 #include "penstock/error.h"
 #include "worker_fake_for_tests.h"
 

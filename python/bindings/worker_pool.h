@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/mutex.h"
-#include "base/result.h"
+#include "penstock/clock.h"
+#include "penstock/result.h"
 #include "trace/activity.h"
 #include "wire.h"
 #include "worker_process.h"

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/mutex.h"
+#include "penstock/clock.h"
 #include "wire.h"
 
 namespace penstock::python {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
+#include "penstock/clock.h"
 
 namespace penstock::python {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "areas.h"
-#include "base/clock.h"
 #include "base/thread.h"
 #include "functions.h"
+#include "penstock/clock.h"
 #include "values.h"
 #include "wire.h"
 

@@ -1,9 +1,9 @@
 #pragma once
 // For tests: a clock that functions of a loader block on.
 
-#include "base/clock.h"
 #include "base/pool.h"
 #include "base/thread.h"
+#include "penstock/clock.h"
 
 namespace penstock {
 

@@ -1,4 +1,4 @@
-#include "base/clock.h"
+#include "penstock/clock.h"
 
 #include <gtest/gtest.h>
 

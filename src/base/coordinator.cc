@@ -1,4 +1,4 @@
-#include "base/coordinator.h"
+#include "penstock/coordinator.h"
 
 #include <fmt/format.h>
 

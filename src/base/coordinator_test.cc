@@ -1,4 +1,4 @@
-#include "base/coordinator.h"
+#include "penstock/coordinator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <new>
 #include <system_error>
 
-#include "base/result.h"
+#include "penstock/result.h"
 
 namespace penstock {
 

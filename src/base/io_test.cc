@@ -1,4 +1,4 @@
-#include "base/io.h"
+#include "penstock/io.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

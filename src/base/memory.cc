@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string>
 
-#include "base/io.h"
+#include "penstock/io.h"
 
 namespace penstock {
 namespace {

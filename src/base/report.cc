@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "penstock/report_sink.h"
 
 namespace penstock {
 namespace {

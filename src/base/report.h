@@ -1,15 +1,10 @@
 #pragma once
-// The only way in which the library prints: reports go to a sink, stderr by default.
+// The only way in which the library prints: reports go to the sink of penstock/report_sink.h.
 
-#include <functional>
 #include <string>
 
 namespace penstock {
 
-using ReportSink = std::function<void(const std::string& text)>;
-
-/// Replaces the sink and returns the previous one; an empty one means stderr.
-ReportSink set_report_sink(ReportSink sink);
 /// Thread-safe.
 void report(const std::string& text);
 

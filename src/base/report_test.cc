@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "penstock/report_sink.h"
+
 namespace penstock {
 namespace {
 

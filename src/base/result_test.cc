@@ -1,4 +1,4 @@
-#include "base/result.h"
+#include "penstock/result.h"
 
 #include <gtest/gtest.h>
 
@@ -6,6 +6,8 @@
 #include <memory>
 #include <stdexcept>
 #include <utility>
+
+#include "base/cancelled.h"
 
 namespace penstock {
 namespace {

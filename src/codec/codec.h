@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
+#include "penstock/result.h"
 #include "penstock/tensor.h"
 #include "sample/scratch.h"
 

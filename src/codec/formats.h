@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
-#include "base/result.h"
 #include "codec/codec.h"
+#include "penstock/result.h"
 #include "sample/scratch.h"
 
 namespace penstock {

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/io.h"
-#include "base/report.h"
 #include "base/temp_folder_for_tests.h"
 #include "base/thread.h"
+#include "penstock/clock.h"
+#include "penstock/io.h"
 #include "penstock/penstock.h"
+#include "penstock/report_sink.h"
 
 namespace penstock {
 namespace {

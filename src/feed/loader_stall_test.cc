@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/blocking_clock_for_tests.h"
-#include "base/report.h"
 #include "penstock/loader.h"
+#include "penstock/report_sink.h"
 
 namespace penstock {
 namespace {

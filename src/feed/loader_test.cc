@@ -10,11 +10,11 @@
 
 #include "base/blocking_clock_for_tests.h"
 #include "base/fault.h"
-#include "base/io.h"
 #include "base/pool.h"
 #include "base/report.h"
 #include "base/temp_folder_for_tests.h"
 #include "base/thread.h"
+#include "penstock/io.h"
 #include "trace/trace.h"
 
 namespace penstock {

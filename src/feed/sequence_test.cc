@@ -8,8 +8,8 @@
 
 #include "base/mutex.h"
 #include "base/pool.h"
-#include "base/report.h"
 #include "penstock/loader.h"
+#include "penstock/report_sink.h"
 
 namespace penstock {
 namespace {

@@ -7,6 +7,7 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "graph/tail.h"
+#include "penstock/error.h"
 
 namespace penstock {
 namespace {

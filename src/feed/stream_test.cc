@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/fault.h"
-#include "base/io.h"
+#include "penstock/io.h"
 #include "penstock/penstock.h"
 
 namespace penstock {

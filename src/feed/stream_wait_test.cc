@@ -12,9 +12,9 @@
 #include "base/blocking_clock_for_tests.h"
 #include "base/mutex.h"
 #include "base/pool.h"
-#include "base/report.h"
 #include "base/thread.h"
 #include "penstock/penstock.h"
+#include "penstock/report_sink.h"
 
 namespace penstock {
 namespace {

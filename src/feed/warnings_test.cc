@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/launch_table_for_tests.h"
-#include "base/report.h"
 #include "feed/one_batch.h"
 #include "penstock/loader.h"
+#include "penstock/report_sink.h"
 
 namespace penstock {
 namespace {

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <memory>
 
-#include "base/clock.h"
 #include "base/pool.h"
 #include "base/thread.h"
+#include "penstock/clock.h"
 #include "penstock/penstock.h"
 
 namespace penstock {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/cancelled.h"
 #include "base/mix.h"
 #include "op/image_step.h"
 #include "op/op.h"

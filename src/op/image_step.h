@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/result.h"
 #include "op/picture.h"
 #include "penstock/image.h"
+#include "penstock/result.h"
 #include "penstock/rng.h"
 
 namespace penstock {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/cancelled.h"
 #include "base/json.h"
 #include "sample/rows.h"
 #include "trace/activity.h"

@@ -7,9 +7,9 @@
 
 #include "base/json_fwd.h"
 #include "base/random_key.h"
-#include "base/result.h"
 #include "penstock/block.h"
 #include "penstock/dataset.h"
+#include "penstock/result.h"
 #include "source/context.h"
 
 namespace penstock {

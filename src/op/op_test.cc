@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "penstock/detail/function.h"
 #include "penstock/error.h"
 
 namespace penstock {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/cancelled.h"
 #include "base/check.h"
 #include "trace/phases.h"
 

@@ -7,11 +7,11 @@
 #include <optional>
 #include <vector>
 
-#include "base/result.h"
 #include "codec/codec.h"
 #include "codec/decode_budget.h"
 #include "kernel/pixels.h"
 #include "kernel/resample.h"
+#include "penstock/result.h"
 #include "source/context.h"
 
 namespace penstock {

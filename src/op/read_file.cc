@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/cancelled.h"
 #include "base/json.h"
 #include "op/op.h"
 #include "penstock/error.h"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "op/op.h"
+#include "penstock/detail/function.h"
 #include "penstock/error.h"
 #include "sample/rows.h"
 

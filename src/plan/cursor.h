@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
+#include "penstock/result.h"
 #include "plan/failures.h"
 #include "plan/stage.h"
 #include "sample/row_buffer.h"

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/guarded.h"
 #include "base/mutex.h"
-#include "base/result.h"
 #include "penstock/block.h"
+#include "penstock/clock.h"
+#include "penstock/result.h"
 #include "plan/stage.h"
 
 namespace penstock {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clock.h"
+#include "penstock/clock.h"
 #include "plan/flows.h"
 #include "plan/run_stage.h"
 #include "sample/rows.h"

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "base/result.h"
 #include "order/steps.h"
 #include "penstock/block.h"
+#include "penstock/result.h"
 #include "source/context.h"
 #include "source/source.h"
 

@@ -2,7 +2,7 @@
 // What the processes of a job compare before their first step: a rank with a different plan would
 // silently train on other data, or wait forever.
 
-#include "base/coordinator.h"
+#include "penstock/coordinator.h"
 #include "penstock/plan.h"
 
 namespace penstock {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/coordinator.h"
 #include "base/world.h"
+#include "penstock/coordinator.h"
 #include "replica/team.h"
 
 namespace penstock {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/coordinator.h"
+#include "penstock/coordinator.h"
 #include "penstock/strategy.h"
 
 namespace penstock {

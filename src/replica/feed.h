@@ -1,6 +1,7 @@
 #pragma once
 
 #include "feed/one_batch.h"
+#include "penstock/loader.h"
 #include "penstock/strategy.h"
 #include "replica/core.h"
 

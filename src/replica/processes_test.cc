@@ -4,8 +4,8 @@
 
 #include <map>
 
-#include "base/coordinator.h"
 #include "base/launch_table_for_tests.h"
+#include "penstock/coordinator.h"
 #include "penstock/strategy.h"
 
 namespace penstock {

@@ -5,8 +5,8 @@
 
 #include <stdexcept>
 
-#include "base/report.h"
 #include "base/thread.h"
+#include "penstock/report_sink.h"
 
 namespace penstock {
 namespace {

@@ -6,9 +6,9 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "base/coordinator.h"
-#include "base/report.h"
 #include "base/thread.h"
+#include "penstock/coordinator.h"
+#include "penstock/report_sink.h"
 
 namespace penstock {
 namespace {

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "penstock/clock.h"
 #include "penstock/strategy.h"
 
 namespace penstock {

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "base/report.h"
+#include "penstock/report_sink.h"
 
 namespace penstock {
 namespace {

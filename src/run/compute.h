@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "base/result.h"
 #include "order/steps.h"
 #include "penstock/block.h"
+#include "penstock/result.h"
 #include "plan/program.h"
 
 namespace penstock {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/clock.h"
+#include "penstock/clock.h"
 #include "plan/plan_data.h"
 #include "run/run_settings.h"
 #include "run/sequencer.h"

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/cancelled.h"
 #include "penstock/error.h"
 #include "run/plan_for_tests.h"
 

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/cancelled.h"
 #include "base/fault.h"
 #include "base/guarded.h"
 #include "base/mix.h"

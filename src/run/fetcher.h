@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/io.h"
 #include "base/mutex.h"
 #include "base/pool.h"
+#include "penstock/clock.h"
+#include "penstock/io.h"
 #include "run/budget.h"
 #include "source/reader.h"
 

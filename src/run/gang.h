@@ -6,8 +6,8 @@
 #include <exception>
 #include <functional>
 
-#include "base/clock.h"
 #include "base/mutex.h"
+#include "penstock/clock.h"
 #include "plan/cursor.h"
 
 namespace penstock {

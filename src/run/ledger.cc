@@ -7,11 +7,11 @@
 #include <fstream>
 #include <utility>
 
-#include "base/io.h"
 #include "base/json.h"
 #include "base/mutex.h"
 #include "base/printable.h"
 #include "base/report.h"
+#include "penstock/io.h"
 
 namespace penstock {
 namespace {

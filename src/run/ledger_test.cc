@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/io.h"
-#include "base/report.h"
 #include "base/temp_folder_for_tests.h"
+#include "penstock/io.h"
 #include "penstock/loader.h"
+#include "penstock/report_sink.h"
 
 namespace penstock {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
+#include "penstock/clock.h"
 #include "plan/plan_data.h"
 #include "run/gang.h"
 #include "run/sequencer.h"

@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "base/cancel_scope.h"
-#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/pool.h"
 #include "base/report.h"
 #include "base/thread_stack.h"
 #include "graph/node.h"
 #include "order/split.h"
+#include "penstock/clock.h"
 #include "plan/program.h"
 #include "plan/stages.h"
 #include "run/stall.h"

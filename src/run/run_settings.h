@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "base/clock.h"
-#include "base/io.h"
 #include "order/geometry.h"
+#include "penstock/clock.h"
+#include "penstock/io.h"
 #include "penstock/loader.h"
 #include "run/batch_shape.h"
 #include "run/fetcher.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/thread_stack.h"
+#include "penstock/clock.h"
 #include "plan/plan_data.h"
 #include "run/task.h"
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "base/result.h"
 #include "order/steps.h"
 #include "penstock/batch.h"
 #include "penstock/plan.h"
+#include "penstock/result.h"
 #include "plan/cursor.h"
 #include "plan/failures.h"
 #include "run/budget.h"

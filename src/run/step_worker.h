@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/mutex.h"
+#include "penstock/clock.h"
 #include "plan/plan_data.h"
 #include "run/batch_shape.h"
 #include "run/fetcher.h"

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/thread_stack.h"
+#include "penstock/clock.h"
 #include "run/step_in_flight.h"
 #include "trace/activity.h"
 

@@ -11,9 +11,9 @@
 #include <span>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/pool.h"
+#include "penstock/clock.h"
 #include "run/pacing.h"
 #include "run/step_in_flight.h"
 #include "run/task.h"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "penstock/batch.h"
+#include "penstock/allocator.h"
 
 namespace penstock {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/io.h"
 #include "penstock/dataset.h"
+#include "penstock/io.h"
 #include "source/file_table.h"
 
 namespace penstock {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/io.h"
+#include "penstock/io.h"
 #include "source/file_table.h"
 
 namespace penstock {

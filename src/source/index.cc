@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/cancelled.h"
 #include "base/guarded.h"
 #include "penstock/error.h"
 #include "sample/rows.h"

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "penstock/detail/function.h"
 #include "penstock/error.h"
 #include "sample/rows.h"
 #include "source/source.h"

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "base/io.h"
-#include "base/result.h"
+#include "penstock/io.h"
+#include "penstock/result.h"
 
 namespace penstock {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "base/result.h"
 #include "penstock/block.h"
 #include "penstock/dataset.h"
+#include "penstock/result.h"
 #include "penstock/sequence.h"
 #include "source/context.h"
 

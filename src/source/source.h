@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/digest.h"
-#include "base/io.h"
 #include "base/json_fwd.h"
-#include "base/result.h"
 #include "penstock/block.h"
 #include "penstock/dataset.h"
+#include "penstock/io.h"
+#include "penstock/result.h"
 #include "source/context.h"
 
 namespace penstock {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/cancelled.h"
 #include "base/check.h"
 #include "base/fault.h"
 #include "base/mutex.h"

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "penstock/detail/function.h"
 #include "verb/map.h"
 #include "verb/staged_for_tests.h"
 #include "verb/values_for_tests.h"

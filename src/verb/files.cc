@@ -1,9 +1,9 @@
 // Datasets of files.
 #include <fmt/format.h>
 
-#include "base/io.h"
 #include "base/printable.h"
 #include "base/report.h"
+#include "penstock/io.h"
 #include "source/folder_listing.h"
 #include "verb/catalogue.h"
 #include "verb/source.h"

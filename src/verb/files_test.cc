@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "base/report.h"
 #include "base/temp_folder_for_tests.h"
 #include "penstock/dataset.h"
+#include "penstock/report_sink.h"
 
 namespace penstock {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/cancelled.h"
 #include "base/guarded.h"
 #include "plan/run_stage.h"
 #include "sample/rows.h"

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "penstock/detail/function.h"
 #include "plan/stages.h"
 #include "verb/map.h"
 #include "verb/staged_for_tests.h"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/cancelled.h"
 #include "plan/failures.h"
 #include "sample/rows.h"
 #include "trace/activity.h"

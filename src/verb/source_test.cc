@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "penstock/detail/function.h"
 #include "plan/compiler.h"
 #include "plan/stages.h"
 #include "verb/source.h"

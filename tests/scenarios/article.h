@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/report.h"
 #include "penstock/penstock.h"
+#include "penstock/report_sink.h"
 
 namespace penstock::scenario {
 

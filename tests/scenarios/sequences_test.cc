@@ -7,12 +7,12 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/pool.h"
-#include "base/report.h"
 #include "base/thread.h"
+#include "penstock/clock.h"
 #include "penstock/penstock.h"
+#include "penstock/report_sink.h"
 
 namespace penstock::scenario {
 namespace {

@@ -11,7 +11,7 @@
 #include <filesystem>
 
 #include "base/world.h"
-#include "graph/tail.h"
+#include "penstock/tail.h"
 
 namespace penstock::train {
 namespace {

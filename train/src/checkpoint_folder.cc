@@ -13,11 +13,11 @@
 
 #include "base/crc32c.h"
 #include "base/fault.h"
-#include "base/io.h"
 #include "base/json.h"
 #include "base/printable.h"
 #include "base/report.h"
 #include "checkpoint_files.h"
+#include "penstock/io.h"
 #include "plain_file.h"
 
 namespace penstock::train {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "penstock/clock.h"
 
 namespace penstock::train {
 

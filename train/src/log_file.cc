@@ -9,9 +9,9 @@
 #include <filesystem>
 
 #include "base/fault.h"
-#include "base/io.h"
 #include "base/printable.h"
 #include "base/report.h"
+#include "penstock/io.h"
 
 namespace penstock::train {
 namespace fs = std::filesystem;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/mutex.h"
-#include "base/report.h"
+#include "penstock/report_sink.h"
 
 namespace penstock::train {
 

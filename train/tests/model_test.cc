@@ -5,10 +5,11 @@
 
 #include <fstream>
 
-#include "base/report.h"
 #include "base/temp_folder_for_tests.h"
 #include "base/thread.h"
 #include "nets.h"
+#include "penstock/loader.h"
+#include "penstock/report_sink.h"
 
 namespace penstock::train {
 namespace {

@@ -3,6 +3,7 @@
 // TCPStore and communicate by Gloo, GPUs by NCCL. A wait for a missing rank ends within the timeout
 // with an error that names it; a wait for ranks that are alive but slow continues and is reported.
 
+#include <penstock/coordinator.h>
 #include <penstock/strategy.h>
 #include <torch/torch.h>
 
@@ -10,8 +11,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "base/coordinator.h"
 
 namespace penstock::train {
 

@@ -1,7 +1,8 @@
 #pragma once
-// Bad data is normal: a function that can fail on a sample returns a Result; run/ decides what to
-// do.
+// Bad data is normal: what can fail on a sample, such as reading its file, returns a Result instead
+// of throwing, and the loader decides what to do (see OnError).
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -9,7 +10,7 @@
 #include <utility>
 #include <variant>
 
-#include "penstock/error.h"
+#include <penstock/error.h>
 
 namespace penstock {
 
@@ -41,17 +42,12 @@ struct Failure {
     if (kind == Kind::transient) kind = Kind::data;
   }
 
+  /// Throws this failure as a SampleError.
   [[noreturn]] void raise() const { throw SampleError(message, where, remedy, cause); }
 };
 
-/// The loader was stopped before row `row` was computed; nobody will see it.
-inline Failure cancelled(std::size_t row) {
-  Failure failure{"the loader was stopped"};
-  failure.row = row;
-  failure.kind = Failure::Kind::cancelled;
-  return failure;
-}
-
+/// A value, or the Failure that took its place. Not thread-safe; `*`, `->` need `ok()`, `failure()`
+/// needs the opposite. With a T, reading the wrong one throws std::bad_variant_access.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -70,6 +66,7 @@ class [[nodiscard]] Result {
   std::variant<T, Failure> state_;
 };
 
+/// Success, or a Failure.
 template <>
 class [[nodiscard]] Result<void> {
  public:

@@ -1,37 +1,22 @@
 #pragma once
-// Files are injected: everything the engine reads goes through an Io. Other people's files are read
-// with pread, never mapped, so that a file truncated meanwhile is an error and not a SIGBUS.
+// Files are injected: the engine touches them through an Io, and LoaderOptions::io replaces the one
+// that reads the files of samples. Listings and ledgers use the real one; it reads with pread and
+// never maps, so that a file truncated meanwhile is an error and not a SIGBUS.
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "base/result.h"
+#include <penstock/detail/unwritten_allocator.h>
+#include <penstock/result.h>
 
 namespace penstock {
 
-/// Default-initializes, so that memory that a read will fill is not zeroed first.
-template <typename T>
-struct UnwrittenAllocator : std::allocator<T> {
-  template <typename U>
-  struct rebind {
-    using other = UnwrittenAllocator<U>;
-  };
-  template <typename U, typename... Values>
-  void construct(U* place, Values&&... values) {
-    if constexpr (sizeof...(Values) == 0)
-      ::new (static_cast<void*>(place)) U;
-    else
-      ::new (static_cast<void*>(place)) U(std::forward<Values>(values)...);
-  }
-};
-using Bytes = std::vector<std::byte, UnwrittenAllocator<std::byte>>;
+/// The bytes of a file. `resize` leaves new bytes uninitialized.
+using Bytes = std::vector<std::byte, detail::UnwrittenAllocator<std::byte>>;
 
 /// A folder that files must be in when they are opened, even if they were replaced meanwhile.
 struct FileRoot {
@@ -59,8 +44,10 @@ struct FolderEntry {
   std::uint64_t inode = 0;
 };
 
-/// Thread-safe. A Failure says whether it may be transient: EIO and similar errors are; a file that
-/// is missing, not permitted, a folder or of a different size is not.
+/// Implementations must be thread-safe: the threads of a loader read at the same time. Every
+/// function blocks until it is done and returns errors as a Failure instead of throwing them. A
+/// Failure says whether it may be transient, and is then retried: EIO and similar errors are; a
+/// file that is missing, not permitted, a folder or of a different size is not.
 class Io {
  public:
   virtual ~Io() = default;
@@ -87,6 +74,7 @@ class Io {
   /// write the same file.
   virtual Result<void> publish(const std::string& path, std::string_view content) = 0;
 
+  /// The file system.
   static Io& real();
 };
 

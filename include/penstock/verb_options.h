@@ -1,0 +1,84 @@
+#pragma once
+// The options of the verbs of a dataset; those of files are in folder.h, of loaders in options.h.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <penstock/spec.h>
+#include <penstock/tail.h>
+
+namespace penstock {
+
+/// A fixed seed, or a request for one that is drawn when the loader is created and saved in states.
+struct Seed {
+  std::uint64_t value = 0;
+  bool drawn = false;
+  Seed() = default;
+  Seed(std::uint64_t seed) : value(seed) {}  // NOLINT: a number is a seed
+  static Seed random() {
+    Seed seed;
+    seed.drawn = true;
+    return seed;
+  }
+};
+
+struct ShuffleOptions {
+  Seed seed = {};
+  bool reshuffle_each_epoch = true;
+  /// Permutes each window of this many consecutive elements separately; required for streams.
+  std::optional<std::uint64_t> window = {};
+};
+struct MapOptions {
+  std::string name = {};                 // in plans, errors and digests
+  std::uint64_t seed = 0;                // for functions that take an Rng
+  std::optional<ElementSpec> spec = {};  // of the result, if the function's type does not say
+  bool row_wise = false;  // after batch: each output row depends only on the same input row
+};
+struct FilterOptions {
+  std::string name = {};
+  std::uint64_t seed = 0;  // for predicates that take an Rng
+  bool mask = false;       // rejected rows stay, with valid = 0, so that the data remains indexed
+};
+struct FlatMapOptions {
+  std::string name = {};
+  std::optional<ElementSpec> spec = {};  // of the elements of the returned datasets
+};
+struct InterleaveOptions {
+  std::uint64_t cycle = 16;  // datasets open at the same time
+  std::uint64_t block = 1;   // elements taken from one dataset before the next
+  std::string name = {};
+  std::optional<ElementSpec> spec = {};
+};
+struct BatchOptions {
+  std::optional<Tail> tail = {};
+  bool drop_remainder = false;  // the same as Tail::drop
+};
+struct ZipOptions {
+  bool strict = false;  // throw ConfigError for inputs of different lengths
+};
+struct CacheOptions {
+  std::uint64_t bytes_max = UINT64_MAX;  // rows beyond this are computed in every pass
+};
+struct PrefetchOptions {
+  std::uint64_t steps = 0;
+  std::uint64_t bytes = 0;
+};
+struct SourceOptions {
+  std::string name = {};  // identifies a function's data in states and plans
+  std::optional<ElementSpec> spec = {};
+};
+struct SequenceOptions {
+  std::string name = {};                 // identifies it in states and plans
+  std::optional<ElementSpec> spec = {};  // of one row; by default that of the first batch
+  bool pure = false;                     // a difference found by `check` is an error
+  bool check = true;  // request one index again at the very end, and report a difference
+};
+/// For `with_options`: defaults for the loaders of a dataset.
+struct Options {
+  std::string name = {};  // of the dataset, in error messages
+  std::optional<unsigned> threads = {};
+  std::optional<std::uint64_t> lookahead_bytes = {};
+};
+
+}  // namespace penstock
