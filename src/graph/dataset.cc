@@ -1,4 +1,4 @@
-// What every dataset knows of itself. The verbs are in verb/.
+// Properties that every dataset has. The verbs are in verb/.
 #include "penstock/dataset.h"
 
 #include <fmt/format.h>

@@ -8,13 +8,12 @@
 
 namespace penstock {
 
-/// "short", "drop", "even", "pad", "wrap" or "strict"; ConfigError for a value that is none of
-/// them.
+/// "short", "drop", "even", "pad", "wrap" or "strict"; throws ConfigError for any other value.
 std::string_view tail_name(Tail tail);
 std::optional<Tail> tail_named(std::string_view name);
-/// The policy in a text from another process; ConfigError where it is not known.
+/// Parses a name sent by another process; throws ConfigError if it is unknown.
 Tail tail_parsed(std::string_view name);
-/// True when other samples come, or in other steps, than with short batches.
+/// True if the policy delivers other samples, or other steps, than short batches would.
 bool changes_steps(Tail tail);
 
 }  // namespace penstock

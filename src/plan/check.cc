@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-/// How often each sample came. One bit each where none may come twice.
+/// Counts the deliveries of each sample. Uses one bit per sample if none may be delivered twice.
 class Tally {
  public:
   explicit Tally(const Promise& promise) : promise_(promise) {
@@ -31,7 +31,7 @@ class Tally {
     }
   }
 
-  /// False when the sample had come as often as it may before.
+  /// Returns false if the sample was already delivered as often as allowed.
   bool add(std::uint64_t id) {
     if (id >= promise_.ids()) return false;
     if (!once_) return counts_[id]++ < times(id);
@@ -43,7 +43,7 @@ class Tally {
   }
   [[nodiscard]] bool known(std::uint64_t id) const { return id < promise_.ids(); }
 
-  /// Calls `body(id, missing)` for each sample that came less often than it should.
+  /// Calls `body(id, missing)` for each sample that was delivered too rarely.
   template <typename Body>
   void for_missing(Body body) const {
     for (std::uint64_t id = 0; id < promise_.ids(); ++id) {
@@ -68,13 +68,13 @@ class Tally {
   std::vector<std::uint32_t> counts_;
 };
 
-/// Collects rows that go together and asks for their ids at once: a share may have one row.
+/// Collects adjacent rows and identifies them in one call, since a share may have a single row.
 class Walk {
  public:
   Walk(const PlanData& plan, Tally& tally, PassCheck& result)
       : plan_(plan), tally_(tally), result_(result) {}
 
-  /// All rows of one share of a step.
+  /// Adds all rows of one share of a step.
   void add(const Place& place, std::uint64_t step, std::uint64_t share, const Cut& cut) {
     const std::uint64_t rows = cut.size(share);
     const std::uint64_t first = rows == 0 ? 0 : cut.first(share);
@@ -98,7 +98,7 @@ class Walk {
     const Scratch::Frame frame(scratch_);
     if (used_ > 0) samples.identify({turn_, {positions_.data(), used_}}, ids_.data(), scratch_);
     for (std::size_t i = 0; i < used_ && !result_.wrong; ++i) {
-      // A further lap gives what the first one gave, as often as the tail says.
+      // Another lap repeats samples of the first one, as often as the tail policy says.
       if (turn_.lap > 0 ? tally_.known(ids_[i]) : tally_.add(ids_[i])) continue;
       const auto run = std::ranges::upper_bound(runs_, i, {}, &Run::first) - 1;
       result_.wrong = {samples.ids().key(ids_[i]), run->step,
@@ -114,7 +114,7 @@ class Walk {
  private:
   static constexpr std::size_t kRows = 4096;
   struct Run {
-    std::size_t first;  // row here
+    std::size_t first;  // the row of the share
     std::uint64_t step;
     std::uint64_t share;
   };
@@ -131,7 +131,7 @@ class Walk {
   std::array<std::uint64_t, kRows> ids_;
 };
 
-/// What is wrong with the sizes of the shares of a step, if anything.
+/// Returns an error text if the sizes of the shares of a step are wrong.
 std::optional<std::string> wrong_cut(const Place& place, const Cut& cut) {
   std::uint64_t rows = 0;
   for (std::uint64_t share = 0; share < cut.shares; ++share) {
@@ -147,14 +147,14 @@ std::optional<std::string> wrong_cut(const Place& place, const Cut& cut) {
 }
 
 SampleKey key_of(const PlanData& plan, std::uint64_t id) {
-  // Ids ascend from chain to chain, as the sources do.
+  // Ids ascend from chain to chain, in the order of the sources.
   SampleKey key;
   for (const LeafProgram& chain : plan.program.chains)
     if (chain.samples->ids().parts.front().first_id <= id) key = chain.samples->ids().key(id);
   return key;
 }
 
-/// What did not come: dropped by a tail, or lost.
+/// Compares the undelivered samples with the number that tails drop.
 void check_missing(const PlanData& plan, const Promise& promise, const Tally& tally,
                    PassCheck& result) {
   std::optional<std::uint64_t> first;

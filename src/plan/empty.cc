@@ -15,7 +15,7 @@ bool fills_all(const Groups& groups, std::uint64_t shares) {
   return groups.steps() > 0 && groups.fewest() >= shares;
 }
 
-/// The next larger batch size under which, with the same policy, every share has a sample.
+/// The next larger batch size with which, under the same policy, every share has a sample.
 std::optional<std::uint64_t> size_that_fills(const GroupsAndShares& given) {
   constexpr std::uint64_t kLookMax = 1 << 12;
   const auto& [groups, shares] = given;
@@ -53,7 +53,7 @@ std::string known_remedies(const GroupsAndShares& given) {
       {}, remedies);
 }
 
-/// How many samples the last step of a stream has, nobody knows before it comes.
+/// The size of the last step of a stream is unknown until it ends.
 void refuse_stream(const GroupsAndShares& given) {
   const auto& [groups, shares] = given;
   const bool full = groups.tail == Tail::pad || groups.tail == Tail::drop;

@@ -32,7 +32,7 @@ std::string counted_text(std::uint64_t pass, const EpochSteps& epochs) {
                      pass % steps != 0 ? ", so epochs and passes differ" : "");
 }
 
-/// Of repeat() without an end: steps of one round.
+/// For repeat() without an end: the steps of one round.
 std::optional<std::uint64_t> round_steps(const PlanData& plan) {
   const auto single = plan.program.stream ? std::nullopt : plan.program.steps.single();
   if (!single || single->rounds != kEndless || single->groups.count == kEndless)

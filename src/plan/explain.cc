@@ -1,4 +1,4 @@
-// The plan in words.
+// The description of a plan.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,7 +23,7 @@ std::string counted(std::uint64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-/// Rows of each share of a padded step; of a stream, which has no steps to look at yet, of any.
+/// Rows of each share of a padded step; for a stream, whose steps are unknown, of any step.
 std::uint64_t slots_of(const Plan& plan, std::uint64_t step) {
   const std::uint64_t shares = plan.shares().total;
   if (!plan.data()->program.stream)
@@ -68,7 +68,7 @@ void explain_cut(const Plan& plan, std::string& text) {
     line("last step ", plan.steps().count() - 1);
 }
 
-/// Batches below an unbatch drop and repeat too, but have no empty slots.
+/// Batches below an unbatch also drop and repeat samples, but have no empty slots.
 void add_cost(const Node& node, std::optional<Tail> tail, std::uint64_t shares, TailCost& cost) {
   if (const auto found = node.groups(tail)) {
     const Groups& groups = *found;
@@ -108,8 +108,8 @@ void explain_tail(const Plan& plan, std::string& text) {
         "  every sample weighs the same: weight 1, loss_scale = shares * rows / step's samples\n";
 }
 
-/// Shares are smallest in the last step or, where steps are shuffled or concatenated, in some step
-/// before it; that one is not looked for.
+/// Shares are smallest in the last step. With shuffled or concatenated steps it may be an earlier
+/// one, which this does not search for.
 void explain_empty(const Plan& plan, std::string& text) {
   if (!plan.steps().is_counted() || plan.steps().count() == 0) return;
   const auto sizes = plan.cut(plan.steps().count() - 1);

@@ -85,7 +85,7 @@ std::optional<Cardinality> Plan::samples() const {
   const Steps& steps = data_->program.steps;
   if (data_->program.stream || has_sequence(data_->program)) return Cardinality::unknown();
   if (steps.rows() != kUncounted) return cardinality(steps.rows());
-  // A shard of steps, or some of shuffled ones: which samples depends on the pass.
+  // A shard of steps, or some shuffled steps: the samples depend on the pass.
   if (steps.count() > kWalkMax) return std::nullopt;
   std::uint64_t total = 0;
   for (std::uint64_t step = 0; step < steps.count(); ++step)
@@ -108,7 +108,8 @@ std::uint64_t batch_samples_of(const PlanData& plan) {
 }
 
 std::uint64_t largest_step_of(const PlanData& plan) {
-  // Until a larger one comes: that a stream may be larger is no reason to take the memory for it.
+  // The initial size; it grows when a larger step arrives, so that memory is not reserved for
+  // nothing.
   constexpr std::uint64_t kStreamShare = 1 << 16;
   std::uint64_t largest = 1;
   const auto shape = steps_of(*plan.dataset.node(), plan.options.tail, plan.drawn_seed);

@@ -30,7 +30,7 @@ Result<void> Sequencer::begin(Pulling& pulling) {
   cursor_ = plan_->program.stream->open({pass_, 0});
   if (PENSTOCK_OFF("stream.peek")) (void)cursor_->pull(*std::make_unique<PulledStep>(), pulling);
   if (!start_.anchor) return {};
-  // What was left out on the way here has been told already.
+  // Samples skipped on the way here were reported before the state was saved.
   RowFailures told;
   Pulling replay = pulling;
   if (replay.failures != nullptr) replay.failures = &told;

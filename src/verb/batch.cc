@@ -30,7 +30,7 @@ class BatchCursor final : public CursorOver<StepCursor, Cursor> {
     if (!step.buffer || &step.buffer->spec() != &input_flow_.spec())
       step.buffer = std::make_unique<RowBuffer>(input_flow_.spec());
     std::size_t rows = 0;
-    // A batch size may be "all of it": memory is taken as rows come.
+    // A batch size may mean "everything", so memory grows as rows arrive.
     constexpr std::size_t kAtOnce = 65536;
     while (rows < batch_.size && ended_ == 0) {
       const std::size_t wanted = std::min<std::uint64_t>(batch_.size - rows, kAtOnce);

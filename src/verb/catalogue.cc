@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-// Each verb defines `Dataset parse_WORD(const Parsed&)` in its file. Data in memory and maps have
-// no line: they are found by name, and in the catalogue of ops.
+// Each verb defines `Dataset parse_WORD(const Parsed&)` in its file. Data in memory and maps are
+// not listed: they are found by name, and in the catalogue of ops.
 #define PENSTOCK_VERBS(VERB) \
   VERB(batch)                \
   VERB(cache)                \

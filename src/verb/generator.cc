@@ -58,7 +58,7 @@ class GeneratorCursor final : public Cursor {
           try {
             if (!run_) run_ = flow_.fn_.open({turn_.pass, turn_.round});
             run_->pull(pull);
-            // NOLINTNEXTLINE(bugprone-empty-catch): `wrong` has it
+            // NOLINTNEXTLINE(bugprone-empty-catch): reported by `wrong`
           } catch (const std::optional<std::string>&) {
           }
         },
@@ -114,7 +114,7 @@ class GeneratorCursor final : public Cursor {
         wrong ? Failure{*wrong, {}, "every element must have the declared fields", nullptr, row}
               : std::move(done.failure());
     failure.where.op = flow_.title_;
-    failure.make_permanent();  // a generator that threw cannot be asked again
+    failure.make_permanent();  // a generator that threw cannot be resumed
     return at_sample(std::move(failure), flow_.ids(), out);
   }
 

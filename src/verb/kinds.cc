@@ -5,12 +5,12 @@
 namespace penstock {
 namespace {
 
-/// A question that the verb's Dataset function makes impossible.
+/// A call that the verb's Dataset function makes impossible.
 [[noreturn]] void unreachable(const Node& node, const char* question) {
   throw InternalError(fmt::format("{}: {} was asked", describe_node(node), question));
 }
 
-/// That of the input; not exact where the number of elements differs.
+/// The promise of the input; not exact if the number of elements differs.
 Promise promise_of_input(const Node& node, const Delivery& delivery) {
   Promise promise = promise_of(node.input(), delivery);
   if (node.size != node.input().size) promise.all = false;

@@ -36,7 +36,7 @@ Dataset Select::apply(const Node&, const std::vector<Dataset>& inputs) const {
 
 StagePtr Select::samples(Compiler& compiler, const Node& node, std::uint64_t first_id) const {
   StagePtr input = compiler.samples(node.input(), first_id);
-  // The predicate does not run any more, but ops after it keep their numbers.
+  // The predicate no longer runs, but later ops must keep their numbers.
   if (selection_.op) (void)compiler.place_of(*selection_.op, selection_.seed, "");
   return moved_stage(std::move(input), [chosen = selection_.chosen](const Ask& ask, Positions out) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = (*chosen)[ask.positions[i]];

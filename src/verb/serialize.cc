@@ -1,5 +1,5 @@
-// A plan as JSON: nodes by word and arguments. Arrays and user functions do not travel; they are
-// found by name among what the receiving process has.
+// A plan as JSON: nodes by word and arguments. Arrays and user functions are not serialized; the
+// receiving process finds them by name among its own.
 #include <fmt/format.h>
 
 #include <map>
@@ -16,12 +16,12 @@ namespace {
 
 constexpr int kFormat = 1;
 
-/// The nodes of a graph as a flat list, inputs first; one that is used twice is there once.
+/// The nodes of a graph as a flat list, inputs first. A node that is used twice is listed once.
 class NodeList {
  public:
   Json nodes = Json::array();
 
-  /// Adds `node` and what is below it, and returns its index.
+  /// Adds `node` and everything below it; returns its index.
   std::size_t add(const Node& node) {
     if (const auto found = indices_.find(&node); found != indices_.end()) return found->second;
     Json inputs = Json::array();
@@ -41,7 +41,7 @@ std::string check_of(const Json& fields) {
   return digest.text();
 }
 
-/// Builds the nodes with Dataset's own verbs, so that the same checks apply; returns the last.
+/// Builds the nodes with Dataset's own verbs, so that the same checks apply; returns the last one.
 Dataset build(const Json& nodes, const Named& named) {
   std::vector<Dataset> built;
   for (const Json& node : nodes) {
@@ -77,7 +77,7 @@ std::string Plan::serialize() const {
 
 namespace {
 
-/// The fields of a plan's text, whole and of a format we know.
+/// Parses the text of a plan; throws ConfigError if it is incomplete or has an unknown format.
 Json fields_of(const std::string& text) {
   const auto parsed = parse_json(text);
   if (!parsed || !parsed->is_object() || !parsed->contains("penstock") ||
