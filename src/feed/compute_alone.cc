@@ -66,7 +66,7 @@ namespace {
 
 Batch compute_block(const PlanData& data, const BlockId& block, const Place& place,
                     const BlockView* pulled) {
-  // A padded step is shown as a single share would have it: its samples, then its padding.
+  // A padded step is shown as a single share: its samples, then its padding.
   const std::uint64_t step_rows = std::max(place.count, place.padded_to);
   if (block.first > step_rows || block.count > step_rows - block.first)
     throw ConfigError(fmt::format("run_block: rows {} to {} of a step of {} rows", block.first,

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kFormat = 1;
 constexpr std::uint64_t kCountMax = 1ULL << 62;
-constexpr std::size_t kTextMax = 512 * 1024;  // cursors may be escaped
+constexpr std::size_t kTextMax = 512 * 1024;  // escaping lengthens cursors
 constexpr std::size_t kOrderCharsMax = 360;   // keeps a state under 1 KB
 
 std::string check_of(const Json& fields) {
@@ -98,7 +98,7 @@ std::vector<State::Size> sizes_in(const Json& fields) {
   return sizes;
 }
 
-/// A cursor is a user's bytes, which need not be text: unchanged after a "t", or in hexadecimal
+/// A cursor consists of arbitrary user bytes: written unchanged after a "t", or in hexadecimal
 /// after an "x".
 std::string cursor_text(const std::string& bytes) {
   const auto plain = [](char c) { return c >= ' ' && c <= '~'; };

@@ -20,7 +20,7 @@
 namespace penstock {
 
 struct BatchShape {
-  std::shared_ptr<const BatchLayout> layout;  // null: not known
+  std::shared_ptr<const BatchLayout> layout;  // null: unknown
   std::shared_ptr<BatchRing> ring;
 };
 
