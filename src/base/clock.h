@@ -1,5 +1,5 @@
 #pragma once
-// Time is injected: the engine asks a Clock, and tests pass one that moves only when they say so.
+// Time is injected: the engine reads a Clock, and tests pass one that they advance themselves.
 
 #include <chrono>
 #include <cstdint>
@@ -22,7 +22,7 @@ class Clock {
   static Clock& real();
 };
 
-/// A clock that stands still until `advance`. Thread-safe.
+/// A clock that moves only when `advance` is called. Thread-safe.
 class VirtualClock : public Clock {
  public:
   [[nodiscard]] Nanoseconds now() const override;

@@ -80,7 +80,7 @@ FolderEntry entry_of(const struct stat& facts) {
   return entry;
 }
 
-/// The type of `name` in the open folder. Checks the name itself first, to recognize a link.
+/// The type of `name` in the open folder. Checks the name itself first, to detect a link.
 Result<FolderEntry> look_at(int folder, const char* name, const std::string& path) {
   struct stat facts{};
   if (::fstatat(folder, name, &facts, AT_SYMLINK_NOFOLLOW) != 0)
@@ -145,7 +145,7 @@ Result<void> check_within(const Descriptor& file, const std::string& path, const
   return {};
 }
 
-/// An unpredictable name in the same folder.
+/// An unpredictable name in the same folder, for a temporary file.
 Result<std::string> draft_name(const std::string& path) {
   std::uint64_t number = 0;
   while (::getrandom(&number, sizeof number, 0) < 0)
@@ -264,7 +264,7 @@ class PosixIo final : public Io {
       const std::string_view name = found->d_name;
       if (name == "." || name == "..") continue;
       auto entry = look_at(::dirfd(open.get()), found->d_name, folder);
-      if (!entry) {  // it was removed meanwhile, or the folder may be listed but not entered
+      if (!entry) {  // removed in the meantime, or the folder may be listed but not entered
         if (::faccessat(::dirfd(open.get()), ".", X_OK, 0) != 0)
           return io_failure("cannot look into", folder, errno);
         continue;

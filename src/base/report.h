@@ -1,5 +1,5 @@
 #pragma once
-// The only way in which the library prints: reports go to a sink, stderr by default.
+// The only way the library prints: reports go to a sink, stderr by default.
 
 #include <functional>
 #include <string>

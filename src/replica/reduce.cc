@@ -75,7 +75,7 @@ struct Split {
   }
 };
 
-/// Which rows of a value are padding: only if its rows are those of the share.
+/// The rows of a value that are padding: only if its rows are those of the share.
 struct Rows {
   const std::uint8_t* mask = nullptr;
   std::uint64_t count = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// What a thread is doing right now, for reports about waits: which op, with which samples.
+// The current work of each thread, for stall reports: which op, with which samples.
 
 #include <atomic>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace penstock::trace {
 /// Written by the working thread and read by reports; `cancelled` the other way round. Thread-safe.
 class Activity {
  public:
-  std::atomic<bool> cancelled{false};  // the current result is not needed any more
+  std::atomic<bool> cancelled{false};  // the current result is no longer needed
   std::atomic<std::uint64_t> first_sample{0};
   std::atomic<std::uint64_t> samples{0};
 
@@ -36,10 +36,10 @@ class Activity {
 Activity* set_activity(Activity* activity);
 /// Records that the calling thread enters `op` with `samples` samples from id `first_sample` on.
 void doing(const std::string& op, std::uint64_t first_sample, std::uint64_t samples);
-/// Records which of these samples it works on, if known. Returns false if the result is not needed
-/// any more.
+/// Records which of these samples it works on, if known. Returns false if the result is no longer
+/// needed.
 bool at_sample(std::uint64_t sample);
-/// Returns false if the result of the calling thread is not needed any more.
+/// Returns false if the result of the calling thread is no longer needed.
 bool still_wanted();
 
 }  // namespace penstock::trace
