@@ -187,8 +187,7 @@ unsigned Pool::detach(const Work& work, std::chrono::nanoseconds patience) {
   }
   try {
     start_missing_threads();
-  } catch (
-      const std::exception& error) {  // not the caller's concern: the next caller retries
+  } catch (const std::exception& error) {  // not the caller's concern: the next caller retries
     report(fmt::format("a thread that was abandoned could not be replaced: {}", error.what()));
   }
   return static_cast<unsigned>(stuck.size());
