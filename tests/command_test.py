@@ -113,7 +113,7 @@ class PlanInWords(unittest.TestCase):
     def test_epochs_of_steps_are_told_beside_passes(self) -> None:
         for more, words in ((("5",), "a pass is 1 epoch and 2 steps of the next"),
                             (("5", "--restart"), "the first 5 of the 7 steps"),
-                            (("9", "--short-epoch"), "7 steps, where 9 were asked for")):
+                            (("9", "--short-epoch"), "7 steps, although 9 were requested")):
             done = plan(103, 16, 5, "--steps-per-epoch", *more)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(words, done.stdout)

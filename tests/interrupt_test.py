@@ -123,7 +123,7 @@ def a_function_that_never_returns(command: str, _: random.Random) -> None:
             run.send(number)
             told = run.end(number, since)
             position_in(told, number)
-            assert "1 thread did not come back and was abandoned" in told, told
+            assert "1 thread did not return and was abandoned" in told, told
             assert re.search(r'in .*"features".* with sample 50 of source 0', told), told
 
 

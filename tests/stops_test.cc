@@ -220,8 +220,8 @@ TEST(StopsTest, WhatDoesNotComeBackIsAbandonedByNameAndTheNextLoaderWorks) {
       }
       consumer.join();
       EXPECT_GE(Pool::abandoned(), 1U);
-      EXPECT_THAT(*texts, AnyOf(HasSubstr("1 thread did not come back and was abandoned"),
-                                HasSubstr("threads did not come back and were abandoned")));
+      EXPECT_THAT(*texts, AnyOf(HasSubstr("1 thread did not return and was abandoned"),
+                                HasSubstr("threads did not return and were abandoned")));
       EXPECT_THAT(*texts, HasSubstr("held"));
       EXPECT_THAT(*texts, AnyOf(HasSubstr(" 12 "), HasSubstr(" more "))) << "or the block it is in";
       Loader other(Dataset::range(30).filter([](std::int64_t) { return true; }).batch(4),

@@ -279,7 +279,7 @@ def test_arity_is_checked_before_anything_runs():
 
 
 def test_batches_are_not_batched_again():
-    with refused("batches already"):
+    with refused("already batches"):
         ps.range(10).batch(2).batch(2)
 
 

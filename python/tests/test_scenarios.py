@@ -97,7 +97,7 @@ def test_a000_double_batch(capfd):
     known = ps.Loader(ps.from_generator(batches, spec={
         "id": ps.Field("int64", (3,)), "x": ps.Field("float64", (3, 2))}).batch(1))
     assert "unbatch() before batch()" in known.plan.explain()  # before anything runs
-    with pytest.raises(ps.ConfigError, match="batches already"):
+    with pytest.raises(ps.ConfigError, match="already batches"):
         ps.from_sequence(Batches([3] * 7)).batch(1)
 
 

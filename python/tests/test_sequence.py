@@ -109,7 +109,7 @@ def test_what_is_no_sequence():
                        (3, "__len__")):
         with pytest.raises(ps.ConfigError, match=words):
             ps.from_sequence(bad)
-    with pytest.raises(ps.ConfigError, match="batches already"):
+    with pytest.raises(ps.ConfigError, match="already batches"):
         ps.from_sequence(Batches()).batch(2)
 
 

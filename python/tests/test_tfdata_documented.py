@@ -266,7 +266,7 @@ def test_batch_of_other_shapes():
 @says("batch of batches: each batch gets another dimension",
       differs="refused, since it is almost always a mistake; the error names unbatch")
 def test_batch_twice():
-    with pytest.raises(ps.ConfigError, match="batches already"):
+    with pytest.raises(ps.ConfigError, match="already batches"):
         ps.range(8).batch(2).batch(2)
 
 

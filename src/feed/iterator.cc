@@ -11,7 +11,7 @@ StepBatches Iterator::Impl::replay_stream(std::uint64_t step) {
   if (step < first_step_)
     throw ConfigError(fmt::format("step {} came before the state that was restored at step {}",
                                   step, first_step_),
-                      here(), "ask a loader that has not been restored");
+                      here(), "use a loader that has not been restored");
   Scratch scratch;
   Pulling pulling{scratch};
   StreamPlace from = first_place_;
@@ -73,9 +73,10 @@ Iterator::~Iterator() = default;
 
 std::optional<Batch> Iterator::next() {
   if (impl_->plan().shares().count != 1)
-    throw ConfigError(fmt::format("next() gives one batch, this loader serves {} shares of a step",
-                                  impl_->plan().shares().count),
-                      {}, "use next_step()");
+    throw ConfigError(
+        fmt::format("next() returns one batch, but this loader serves {} shares of a step",
+                    impl_->plan().shares().count),
+        {}, "use next_step()");
   auto batches = impl_->next();
   if (!batches) return std::nullopt;
   return std::move(batches->front());

@@ -117,10 +117,11 @@ class Iterator::Impl {
                         here());
     if (step < geometry_.first_known())
       throw ConfigError(
-          fmt::format("step {}: with which batch sizes the steps before {} were made is not known "
-                      "any more, after {} changes of the batch size in this epoch",
-                      step, geometry_.first_known(), Geometry::kSegmentsMax),
-          here(), "ask a loader that has not been restored");
+          fmt::format(
+              "step {}: the batch sizes of the steps before {} are no longer known, after {} "
+              "changes of the batch size in this epoch",
+              step, geometry_.first_known(), Geometry::kSegmentsMax),
+          here(), "use a loader that has not been restored");
     SequenceBatch batch;
     const Place place = asked_place(*plan_.data(), geometry_.step(epoch_, step), batch);
     return compute_shares(step, place, batch.view.spec != nullptr ? &batch.view : nullptr);

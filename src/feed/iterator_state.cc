@@ -78,9 +78,10 @@ void check_size(const State& state) {
   constexpr std::size_t kBytesMax = std::size_t{64} * 1024;
   if (!state.stream) return;
   if (const std::size_t bytes = state.to_json().size(); bytes > kBytesMax)
-    throw StateError(fmt::format("where the stream is takes {} bytes, a state holds {} at most",
-                                 bytes, kBytesMax),
-                     {}, "let save() return less: a position, not the data");
+    throw StateError(
+        fmt::format("the position of the stream takes {} bytes, a state holds at most {}", bytes,
+                    kBytesMax),
+        {}, "let save() return less: a position, not the data");
 }
 
 }  // namespace
@@ -172,12 +173,12 @@ void Iterator::Impl::go_to_place_of(const State& state) {
   if (const Groups rest = resumed.rest_of_round(); rest.tail == Tail::strict && !rest.divides())
     refuse(
         fmt::format("tail=strict, and batches of {} do not divide the {} samples that are left; "
-                    "go on with a batch size that does, or with tail=short",
+                    "continue with a batch size that does, or with tail=short",
                     rest.batch, rest.count));
   if (const std::uint64_t fewest = resumed.fewest();
       refuses_empty() && fewest < plan_.shares().total)
     refuse(
-        fmt::format("{} of {} shares have no sample in a step of {} of what is left; go on with "
+        fmt::format("{} of {} shares have no sample in a step of {} of the rest; continue with "
                     "another batch size, with tail=pad, or with empty=deliver",
                     plan_.shares().total - fewest, plan_.shares().total, fewest));
   go_to(state.epoch, state.step, std::move(resumed));

@@ -103,7 +103,7 @@ TEST(IteratorTest, ARandomSeedInADatasetOfAnElementIsAnErrorUnlessOneIsDrawn) {
     values_of(Dataset::range(2).flat_map(inner).batch(4));
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("wants a random seed"));
+    EXPECT_THAT(error.what(), HasSubstr("shuffle with a random seed"));
   }
   const Dataset drawn = Dataset::range(2).shuffle({.seed = Seed::random()}).flat_map(inner);
   EXPECT_EQ(values_of(drawn.batch(4)).size(), 16U);

@@ -110,9 +110,9 @@ TEST(OwnSharesTest, APlanIsRunAsItIs) {
   EXPECT_FALSE(loader.next());
   const LoaderOptions beside{.shares = {{2, 0, 1}}};
   EXPECT_THAT([&] { Loader other(plan, beside); },
-              ThrowsMessage<ConfigError>(HasSubstr("shares was set beside a plan")));
+              ThrowsMessage<ConfigError>(HasSubstr("shares was set together with a plan")));
   EXPECT_THAT([&] { Loader other(plan, {.tail = Tail::drop}); },
-              ThrowsMessage<ConfigError>(HasSubstr("tail was set beside a plan")));
+              ThrowsMessage<ConfigError>(HasSubstr("tail was set together with a plan")));
 }
 
 // Shares without a sample, in loops that are not ours

@@ -350,7 +350,7 @@ TEST(SelectTest, BeforeItIsResolvedALengthSaysTheReason) {
     (void)chosen.cardinality().count();
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("select() decides only when it runs"));
+    EXPECT_THAT(error.what(), HasSubstr("select() has not run"));
     EXPECT_THAT(error.what(), HasSubstr("resolve()"));
   }
   EXPECT_EQ(chosen.resolve().cardinality(), Cardinality::of(3));

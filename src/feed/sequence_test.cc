@@ -140,7 +140,7 @@ TEST(SequenceTest, BatchingItsBatchesIsRefused) {
     (void)Dataset::from_sequence(std::make_shared<Numbers>(std::vector<std::int64_t>{2})).batch(3);
     FAIL() << "batches were batched";
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("batches already"), HasSubstr("unbatch()")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("already batches"), HasSubstr("unbatch()")));
   }
 }
 

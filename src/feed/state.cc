@@ -38,7 +38,7 @@ std::vector<std::string> shortened(const std::vector<std::string>& parts) {
 }
 
 [[noreturn]] void garbled(const std::string& why) {
-  throw StateError(fmt::format("this is not a whole state of penstock: {}", why), {},
+  throw StateError(fmt::format("this is not a complete penstock state: {}", why), {},
                    "restore from an older one");
 }
 
@@ -59,7 +59,7 @@ std::uint64_t number(const Json& fields, const char* name) {
 
 /// Numbers that are whole, not negative and within the engine's range.
 std::vector<std::uint64_t> numbers_in(const Json& list, const char* name) {
-  if (!list.is_array()) garbled(fmt::format("\"{}\" is no list", name));
+  if (!list.is_array()) garbled(fmt::format("\"{}\" is not a list", name));
   std::vector<std::uint64_t> numbers;
   for (const Json& entry : list) {
     if (!entry.is_number_unsigned()) garbled(fmt::format("\"{}\" has a wrong number", name));
@@ -71,7 +71,7 @@ std::vector<std::uint64_t> numbers_in(const Json& list, const char* name) {
 /// A number of epochs, steps or samples.
 std::uint64_t count_in(const Json& fields, const char* name) {
   const std::uint64_t count = number(fields, name);
-  if (count > kCountMax) garbled(fmt::format("\"{}\" is {}, which nothing reaches", name, count));
+  if (count > kCountMax) garbled(fmt::format("\"{}\" is {}, which is impossible", name, count));
   return count;
 }
 
@@ -92,7 +92,7 @@ std::vector<State::Size> sizes_in(const Json& fields) {
   if (tails.size() != sizes.size()) garbled("\"tails\" are not as many as \"sizes\"");
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto tail = tail_named(tails[i]);
-    if (!tail) garbled(fmt::format("\"{}\" is no tail policy", tails[i]));
+    if (!tail) garbled(fmt::format("\"{}\" is not a tail policy", tails[i]));
     sizes[i].tail = *tail;
   }
   return sizes;
@@ -115,7 +115,7 @@ std::string cursor_bytes(const std::string& hex) {
     garbled("a cursor is not in hexadecimal");
   };
   if (hex.starts_with("t")) return hex.substr(1);
-  if (hex.size() % 2 != 1 || hex[0] != 'x') garbled("a cursor is cut short");
+  if (hex.size() % 2 != 1 || hex[0] != 'x') garbled("a cursor is truncated");
   std::string bytes;
   for (std::size_t i = 1; i < hex.size(); i += 2)
     bytes += static_cast<char>(value(hex[i]) * 16 + value(hex[i + 1]));
@@ -170,7 +170,7 @@ std::string State::to_json() const {
 State State::parse(const std::string& text) {
   if (text.size() > kTextMax) garbled(fmt::format("{} bytes are too long", text.size()));
   const auto parsed = parse_json(text);
-  if (!parsed || !parsed->is_object()) garbled("it is cut short, or no JSON");
+  if (!parsed || !parsed->is_object()) garbled("it is truncated, or not JSON");
   Json fields = *parsed;
   if (!fields.contains("penstock") || fields["penstock"] != "state")
     garbled("another kind of JSON");
@@ -180,13 +180,13 @@ State State::parse(const std::string& text) {
         "update penstock");
   const auto check = field<std::string>(fields, "check");
   fields.erase("check");
-  if (check != check_of(fields)) garbled("its content does not fit its check sum");
+  if (check != check_of(fields)) garbled("its content does not match its checksum");
   State state;
   state.epoch = count_in(fields, "epoch");
   state.step = count_in(fields, "step");
   state.position = count_in(fields, "position");
   const auto unit = field<std::string>(fields, "unit");
-  if (unit != "samples" && unit != "steps") garbled(fmt::format("\"{}\" is no unit", unit));
+  if (unit != "samples" && unit != "steps") garbled(fmt::format("\"{}\" is not a unit", unit));
   state.counts_samples = unit == "samples";
   state.digests = {field<std::string>(fields, "order"), field<std::string>(fields, "values")};
   state.order = field<std::vector<std::string>>(fields, "parts");

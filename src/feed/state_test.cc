@@ -47,7 +47,7 @@ TEST(StateTest, EveryCutOfTheTextIsRefused) {
   const std::string text = some_state().to_json();
   for (std::size_t length = 0; length < text.size(); ++length)
     EXPECT_THAT(message_of([&] { State::parse(text.substr(0, length)); }),
-                HasSubstr("not a whole state"))
+                HasSubstr("not a complete penstock state"))
         << length;
 }
 
@@ -145,7 +145,7 @@ TEST(StateTest, NumbersThatNothingReachesAreRefusedWhateverTheCheckSum) {
   const auto refused = [&](const std::function<void(Json&)>& change) {
     return message_of([&] { (void)State::parse(changed(state, change)); });
   };
-  const std::string garbled = "not a whole state";
+  const std::string garbled = "not a complete penstock state";
   EXPECT_THAT(refused([](Json& f) { f["step"] = UINT64_MAX; }), HasSubstr(garbled));
   EXPECT_THAT(refused([](Json& f) { f["epoch"] = UINT64_MAX; }), HasSubstr(garbled));
   EXPECT_THAT(refused([](Json& f) { f["epochs"] = {1e300, 0}; }), HasSubstr(garbled));

@@ -325,7 +325,7 @@ TEST(StreamWaitTest, ALoaderWhoseThreadsAreAllElsewhereSaysSo) {
   waker.join();
   consumer.join();
   EXPECT_THAT(reports.first(), HasSubstr("dataset starved: no batch for"));
-  EXPECT_THAT(reports.first(), HasSubstr("no thread works on it: all are busy for other loaders"));
+  EXPECT_THAT(reports.first(), HasSubstr("no thread works on it: all are busy with other loaders"));
 }
 
 TEST(StreamWaitTest, WhatWasPulledIsDeliveredWhileTheGeneratorWaitsForMore) {
@@ -433,7 +433,7 @@ TEST(StreamWaitTest, AGeneratorThatDoesNotReturnIsAbandonedByNameAndMayComeBackL
     }
     EXPECT_EQ(Pool::abandoned(), 1U);
     EXPECT_EQ(reports.count(), 1U);
-    EXPECT_THAT(reports.first(), HasSubstr("1 thread did not come back and was abandoned"));
+    EXPECT_THAT(reports.first(), HasSubstr("1 thread did not return and was abandoned"));
     EXPECT_THAT(reports.first(), HasSubstr("stuck"));
     EXPECT_THAT(reports.first(), HasSubstr("at element 9"));
     // Its loader is gone, and so is its pool: another has come. It must find its own way out.

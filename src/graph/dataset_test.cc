@@ -65,7 +65,7 @@ TEST(DatasetTest, CountsThatMakeNoSenseAreRefused) {
   EXPECT_THAT(refusal([] { return numbers(4).skip(-2); }),
               AllOf(HasSubstr("skip"), HasSubstr("got -2"), HasSubstr("skip(-1) means all")));
   EXPECT_THAT(refusal([] { return numbers(4).repeat(-2); }),
-              AllOf(HasSubstr("repeat"), HasSubstr("got -2"), HasSubstr("for ever")));
+              AllOf(HasSubstr("repeat"), HasSubstr("got -2"), HasSubstr("forever")));
   EXPECT_THAT(refusal([] { return numbers(4).shard(0, 0); }),
               AllOf(HasSubstr("shard"), HasSubstr("positive"), HasSubstr("got 0")));
   EXPECT_THAT(refusal([] { return numbers(4).shard(3, 3); }),
@@ -83,12 +83,12 @@ TEST(DatasetTest, MoreElementsThanCanBeNumberedAreRefused) {
 TEST(DatasetTest, WhatNeedsSamplesRefusesBatches) {
   const Dataset batches = numbers(4).batch(2);
   EXPECT_THAT(refusal([&] { return batches.batch(2); }),
-              AllOf(HasSubstr("batch: "), HasSubstr("batches already"), HasSubstr("unbatch()")));
-  EXPECT_THAT(refusal([&] { return batches.shuffle().batch(2); }), HasSubstr("batches already"));
+              AllOf(HasSubstr("batch: "), HasSubstr("already batches"), HasSubstr("unbatch()")));
+  EXPECT_THAT(refusal([&] { return batches.shuffle().batch(2); }), HasSubstr("already batches"));
   EXPECT_THAT(refusal([&] { return Dataset::zip({numbers(4), batches}); }),
-              AllOf(HasSubstr("zip: "), HasSubstr("batches already")));
+              AllOf(HasSubstr("zip: "), HasSubstr("already batches")));
   EXPECT_THAT(refusal([&] { return batches.enumerate(); }),
-              AllOf(HasSubstr("enumerate: "), HasSubstr("batches already")));
+              AllOf(HasSubstr("enumerate: "), HasSubstr("already batches")));
 }
 
 TEST(DatasetTest, OneBatchHasOneTailPolicy) {
@@ -163,7 +163,8 @@ TEST(DatasetTest, BatchesAreCachedOnlyWhereTheirRowsStay) {
                                       batches.map(same), batches.repeat(2).map(cast(Dtype::u8))};
   for (const Dataset& dataset : moved)
     EXPECT_THAT(refusal([&] { return dataset.cache(); }),
-                AllOf(HasSubstr("cache: not after"), HasSubstr("put cache() before it")));
+                AllOf(HasSubstr("cache: batches cannot be cached after"),
+                      HasSubstr("put cache() before it")));
   EXPECT_EQ(
       refusal([&] { return batches.map(cast(Dtype::u8)).prefetch({.steps = 2}).cache().cache(); }),
       "it was accepted");

@@ -101,10 +101,9 @@ class Walk {
       // Another lap repeats samples of the first one, as often as the tail policy says.
       if (turn_.lap > 0 ? tally_.known(ids_[i]) : tally_.add(ids_[i])) continue;
       const auto run = std::ranges::upper_bound(runs_, i, {}, &Run::first) - 1;
-      result_.wrong = {samples.ids().key(ids_[i]), run->step,
-                       static_cast<std::uint32_t>(run->share),
-                       tally_.known(ids_[i]) ? "comes once more than it should"
-                                             : "is no sample of this dataset"};
+      result_.wrong = {
+          samples.ids().key(ids_[i]), run->step, static_cast<std::uint32_t>(run->share),
+          tally_.known(ids_[i]) ? "is delivered too often" : "is not a sample of this dataset"};
     }
     if (turn_.lap > 0) result_.repeated += used_;
     used_ = 0;
@@ -170,16 +169,16 @@ void check_missing(const PlanData& plan, const Promise& promise, const Tally& ta
   if (missing == promise.dropped) return;
   result.wrong = {
       first ? std::optional(key_of(plan, *first)) : std::nullopt, result.steps, 0,
-      fmt::format("{} samples do not come, {} should be dropped", missing, promise.dropped)};
+      fmt::format("{} samples are not delivered, {} should be dropped", missing, promise.dropped)};
 }
 
 }  // namespace
 
 PassCheck check_pass(const PlanData& plan, std::uint64_t pass) {
   if (plan.program.stream)
-    throw ConfigError("check: a stream shows its samples only when it is pulled");
+    throw ConfigError("check: the samples of a stream are unknown until it is pulled");
   if (has_sequence(plan.program))
-    throw ConfigError("check: a Sequence shows its samples only when a batch is requested");
+    throw ConfigError("check: the samples of a Sequence are unknown until a batch is requested");
   const std::uint64_t steps = plan.geometry.steps();
   if (steps == kEndless) throw ConfigError("check: the pass has no end", {}, "add take(n)");
   const Promise promise = promise_of(*plan.dataset.node(), {plan.options.tail});
@@ -200,8 +199,9 @@ PassCheck check_pass(const PlanData& plan, std::uint64_t pass) {
   if (result.wrong) return result;
   const std::uint64_t planned = plan.program.steps.rows();
   if (planned != kUncounted && planned != result.samples)
-    result.wrong = {std::nullopt, steps, 0,
-                    fmt::format("{} samples come, {} are planned", result.samples, planned)};
+    result.wrong = {
+        std::nullopt, steps, 0,
+        fmt::format("{} samples are delivered, {} are planned", result.samples, planned)};
   else if (promise.all)
     check_missing(plan, promise, tally, result);
   return result;

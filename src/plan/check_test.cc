@@ -126,7 +126,7 @@ TEST(CheckTest, WhatHasNoEndOrNoNumbersIsRefused) {
     Sample get(std::uint64_t) override { return Tensor::of(std::vector<std::int64_t>{1, 2}); }
   };
   EXPECT_THAT([] { (void)Plan(Dataset::from_sequence(std::make_shared<Pairs>())).check(); },
-              ThrowsMessage<ConfigError>(HasSubstr("a Sequence shows its samples")));
+              ThrowsMessage<ConfigError>(HasSubstr("the samples of a Sequence")));
   const Dataset vast = Dataset::range(1LL << 40).take(5).batch(2);
   EXPECT_THAT([&] { (void)Plan(vast).check(); }, ThrowsMessage<ConfigError>(HasSubstr("above")));
 }

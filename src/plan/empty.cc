@@ -39,7 +39,7 @@ std::string known_remedies(const GroupsAndShares& given) {
   if (const auto size = size_that_fills(given)) remedies.push_back(fmt::format("batch({})", *size));
   if (const std::uint64_t fewest = groups.fewest(); fewest > 0)
     remedies.push_back(fmt::format("at most {} process{}", fewest, fewest == 1 ? "" : "es"));
-  remedies.emplace_back("empty=deliver where the loop can do without a step");
+  remedies.emplace_back("empty=deliver if the loop can skip a step");
   return fmt::format("any of these works: {}", fmt::join(remedies, ", "));
 }
 
@@ -59,7 +59,7 @@ void refuse_stream(const GroupsAndShares& given) {
   const bool full = groups.tail == Tail::pad || groups.tail == Tail::drop;
   const bool enough = groups.tail == Tail::pad || groups.batch >= shares;
   if (full && enough) return;
-  const std::string deliver = "empty=deliver where the loop can do without a step";
+  const std::string deliver = "empty=deliver if the loop can skip a step";
   const bool drops = groups.batch >= shares;
   refuse(enough ? "the last step of a stream may leave shares without a sample"
                 : fmt::format("{} shares have no sample in any step", shares - groups.batch),

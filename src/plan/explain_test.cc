@@ -112,9 +112,9 @@ TEST(ExplainTest, TheSizeOfABatchIsSaidOrThatItIsUnknown) {
 TEST(ExplainTest, ThreadsAndLookAheadAreSaid) {
   const Dataset data = numbers(10).batch(2);
   EXPECT_THAT(Plan(data).explain(), AllOf(ContainsRegex("threads: [0-9]+ of the [0-9]+ that all"),
-                                          HasSubstr("look-ahead: batches of a quarter")));
+                                          HasSubstr("look-ahead: up to a quarter")));
   EXPECT_THAT(Plan(data.with_options({.threads = 1, .lookahead_bytes = 1 << 20})).explain(),
-              AllOf(HasSubstr("threads: 1 of"), HasSubstr("look-ahead: batches of 1.0 MiB")));
+              AllOf(HasSubstr("threads: 1 of"), HasSubstr("look-ahead: up to 1.0 MiB")));
   EXPECT_THAT(Plan(data.with_options({.threads = 0})).explain(), HasSubstr("threads: none"));
 }
 

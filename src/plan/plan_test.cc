@@ -52,8 +52,10 @@ TEST(PlanTest, SharesMustBeAmongThoseThereAre) {
   const Dataset data = numbers(4).batch(2);
   EXPECT_THAT(refusal(data, {.shares = {0, 0, 1}}), HasSubstr("total must be positive"));
   EXPECT_THAT(refusal(data, {.shares = {4, 0, 0}}), HasSubstr("count must be positive"));
-  EXPECT_THAT(refusal(data, {.shares = {4, 4, 1}}), HasSubstr("1 from 4 on are not among 4"));
-  EXPECT_THAT(refusal(data, {.shares = {4, 2, 3}}), HasSubstr("3 from 2 on are not among 4"));
+  EXPECT_THAT(refusal(data, {.shares = {4, 4, 1}}),
+              HasSubstr("1 from 4 on are out of range: there are 4"));
+  EXPECT_THAT(refusal(data, {.shares = {4, 2, 3}}),
+              HasSubstr("3 from 2 on are out of range: there are 4"));
   EXPECT_THAT(refusal(data, {.shares = {4, 1, UINT32_MAX}}), HasSubstr("not among"));
   EXPECT_EQ(refusal(data, {.shares = {4, 2, 2}}), "it was accepted");
 }

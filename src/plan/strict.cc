@@ -61,7 +61,7 @@ void check_strict(const PlanData& plan) {
     const Node& node = *leaves[leaf];
     if (!node.groups(plan.options.tail)) {
       if (plan.options.tail.value_or(Tail::short_) != Tail::short_)
-        throw ConfigError("a Sequence's batches are as large as they are: no tail policy fits", {},
+        throw ConfigError("a tail policy does not apply to the batches of a Sequence", {},
                           "unbatch() and batch(n, {.tail = ...}) them, or leave the policy short");
       continue;
     }

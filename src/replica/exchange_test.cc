@@ -70,7 +70,7 @@ TEST(ExchangeTest, TypesThatDifferOverProcessesAreNamed) {
         (void)strategy.reduce(Reduce::sum, PerReplica<std::int64_t>({1, 2}));
       }
     };
-    EXPECT_THAT(reduced, ThrowsMessage<ConfigError>(HasSubstr("replica 2 brings i64")));
+    EXPECT_THAT(reduced, ThrowsMessage<ConfigError>(HasSubstr("replica 2 returned i64")));
   });
 }
 

@@ -212,9 +212,10 @@ TEST(FeedTest, AnEndlessDatasetNeedsSteps) {
 TEST(FeedTest, MoreStepsThanThereAreAreRefusedOrADeclaredShortEpoch) {
   MirroredStrategy strategy(cpus(2));
   const Dataset seven = Dataset::range(7).batch(1);
-  EXPECT_THAT([&] { (void)strategy.distribute(seven, {.steps_per_epoch = 10}); },
-              ThrowsMessage<ConfigError>(
-                  AllOf(HasSubstr("7 steps"), HasSubstr("asks for 10"), HasSubstr("repeat()"))));
+  EXPECT_THAT(
+      [&] { (void)strategy.distribute(seven, {.steps_per_epoch = 10}); },
+      ThrowsMessage<ConfigError>(
+          AllOf(HasSubstr("7 steps"), HasSubstr("steps_per_epoch is 10"), HasSubstr("repeat()"))));
   Feed feed = strategy.distribute(seven, {.steps_per_epoch = 10, .short_epoch = true});
   for (int epoch = 0; epoch < 3; ++epoch) {
     EXPECT_EQ(steps_of_epoch(feed), 7U);

@@ -73,8 +73,8 @@ TEST(ReduceTest, ValuesThatDifferInShapeAreNamedByReplica) {
   const std::vector<Part> parts{Part{}, part(std::vector<double>{1, 2}, 1),
                                 part(std::vector<double>{1, 2, 3}, 1)};
   EXPECT_THAT([&] { (void)reduce_parts(Reduce::sum, parts); },
-              ThrowsMessage<ConfigError>(AllOf(HasSubstr("replica 1 brings f64[2]"),
-                                               HasSubstr("replica 2 brings f64[3]"))));
+              ThrowsMessage<ConfigError>(AllOf(HasSubstr("replica 1 returned f64[2]"),
+                                               HasSubstr("replica 2 returned f64[3]"))));
 }
 
 TEST(ReduceTest, AlongAnAxisTheMeanDividesByAllRows) {

@@ -50,7 +50,7 @@ Consumer::Outcome Consumer::await(Window::Awaited awaited, std::optional<Nanosec
   while (true) {
     look_up(looked);
     if (!trace::still_wanted())
-      throw CancelledError("the function that awaited a batch is not wanted any more");
+      throw CancelledError("the function that waited for a batch was cancelled");
     const bool worked =
         works && window_.look(awaited) == Window::Found::nothing && !is_late() && work_();
     const Window::Found found = window_.look(awaited);
@@ -80,7 +80,7 @@ void Consumer::report_stall(Nanoseconds waited) const {
   });
   // Without the lock: reading the stacks of an interpreter takes a while.
   if (settings_.stall_is_error)
-    throw ResourceError(found.text(), {}, "fix what is stuck, or wait longer with stall_after");
+    throw ResourceError(found.text(), {}, "fix the stuck function, or raise stall_after");
   report(found.text());
 }
 
@@ -136,7 +136,7 @@ void Consumer::raise(Failure failure, const StepInFlight& step) const {
   // A row cancelled by a stop is not a failure, even if the stop came between two steps and this
   // run is a new one.
   if (stopped() || failure.cancelled())
-    throw CancelledError("the loader was stopped while a batch was awaited");
+    throw CancelledError("the loader was stopped while waiting for a batch");
   failure.where.dataset = settings_.dataset;
   failure.where.epoch = start_.pass;
   failure.where.step = step.number();

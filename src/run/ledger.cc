@@ -71,7 +71,7 @@ class Ledger::Entries {
     }
     if (epoch_count_ > limit_)
       added.too_many =
-          fmt::format("{} samples of epoch {} were left out, more than the {} allowed:\n  {}",
+          fmt::format("{} samples of epoch {} were skipped, more than the {} allowed:\n  {}",
                       epoch_count_, epoch_, limit_, fmt::join(epoch_first_, "\n  "));
     return added;
   }
@@ -97,7 +97,7 @@ class Ledger::Entries {
   }
   [[nodiscard]] std::string text() const {
     Lock lock(mutex_);
-    std::string text = fmt::format("{} samples left out\n", count_);
+    std::string text = fmt::format("{} samples skipped\n", count_);
     for (const LedgerEntry& entry : latest_) text += fmt::format("  {}\n", line_of(entry));
     return text;
   }
@@ -141,8 +141,8 @@ void Ledger::add(const std::vector<LedgerEntry>& entries) {
   write(added.lines);
   if (added.too_many.empty()) return;
   throw SampleError(added.too_many, {},
-                    file_.empty() ? "mend the data, or allow more with skip_limit"
-                                  : fmt::format("all of them are in {}; mend the data, or allow "
+                    file_.empty() ? "fix the data, or allow more with skip_limit"
+                                  : fmt::format("all of them are in {}; fix the data, or allow "
                                                 "more with skip_limit",
                                                 file_));
 }

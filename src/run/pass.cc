@@ -93,9 +93,8 @@ void Pass::stop(Pool* pool) {
   if (const unsigned stuck = pool->detach(*this, kPatience); stuck > 0) report_abandoned(stuck);
   if (const auto stuck = fetcher_.stop(until - std::chrono::steady_clock::now()); !stuck.empty()) {
     std::string text =
-        stuck.size() == 1
-            ? "1 read did not come back and was abandoned"
-            : fmt::format("{} reads did not come back and were abandoned", stuck.size());
+        stuck.size() == 1 ? "1 read did not return and was abandoned"
+                          : fmt::format("{} reads did not return and were abandoned", stuck.size());
     for (const std::string& file : stuck) text += fmt::format("\n  of {}", printable(file));
     report(text);
   }

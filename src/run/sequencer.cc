@@ -47,11 +47,11 @@ Result<bool> Sequencer::pull(PulledStep& step, Anchor& after, Pulling& pulling) 
     const bool same = *more && row_digest(step.buffer->rows(0, step.rows), 0) == start_.next;
     if (!same)
       throw StateError(
-          fmt::format("the stream gave {} where the state was saved before another",
+          fmt::format("the stream returned {} instead of the element that the state recorded",
                       *more ? "another element" : "no element"),
           {},
-          "a generator must yield the same elements each time, and restore() must go where save() "
-          "was called");
+          "a generator must yield the same elements each time, and restore() must return to the "
+          "point of save()");
   }
   checked_ = true;
   after = {};

@@ -62,13 +62,13 @@ TEST_F(StallTest, TheReportNamesTheOldestStepFirst) {
   ASSERT_EQ(report.lines.size(), 2U);
   EXPECT_EQ(report.lines[0].text, "waits for step 3, share 0, from row 0 for 7.0 s");
   EXPECT_EQ(report.lines[1].text, "another thread: step 9, share 0, from row 0 for 7.0 s");
-  EXPECT_EQ(report.tail, "\n  5 steps are in flight, 1 of them complete behind it");
+  EXPECT_EQ(report.tail, "\n  5 steps are in flight, 1 of them complete after it");
 }
 
 TEST_F(StallTest, AWaitThatNoThreadWorksOnIsSaid) {
   const StallReport report = stall_report({"", 0, 0, seconds(4), 0, 0}, {}, *plan_, seconds(7));
   EXPECT_THAT(report.text(), HasSubstr("no batch for 4.0 s: epoch 0, step 0"));
-  EXPECT_THAT(report.text(), HasSubstr("no thread works on it: all are busy for other loaders"));
+  EXPECT_THAT(report.text(), HasSubstr("no thread works on it: all are busy with other loaders"));
 }
 
 TEST_F(StallTest, EachThreadThatIsLeftInsideHasALine) {
@@ -79,8 +79,8 @@ TEST_F(StallTest, EachThreadThatIsLeftInsideHasALine) {
 }
 
 TEST(AbandonedTextTest, OneThreadAndSeveral) {
-  EXPECT_EQ(abandoned_text(1), "1 thread did not come back and was abandoned");
-  EXPECT_EQ(abandoned_text(2), "2 threads did not come back and were abandoned");
+  EXPECT_EQ(abandoned_text(1), "1 thread did not return and was abandoned");
+  EXPECT_EQ(abandoned_text(2), "2 threads did not return and were abandoned");
 }
 
 TEST(StallWatchTest, ThePauseBeforeTheNextReportDoubles) {

@@ -234,7 +234,7 @@ Failure StepWorker::too_few_rows(const StepInFlight& step, std::size_t rows) con
   Failure failure{fmt::format("{}: get({}) gave {} rows for {} processes, and some would have none",
                               chain.sequence->title(), step.asked()->index, rows,
                               plan_->options.shares.total)};
-  failure.remedy = "make no batch that small, or say empty=deliver where the loop can do without";
+  failure.remedy = "avoid batches that small, or set empty=deliver if the loop can skip a step";
   return failure;
 }
 

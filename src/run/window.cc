@@ -226,7 +226,7 @@ Window::Found Window::find(Awaited awaited) const {
 
 Window::Found Window::look(Awaited awaited) const {
   Lock lock(mutex_);
-  if (stopped_) throw CancelledError("the loader was stopped while a batch was awaited");
+  if (stopped_) throw CancelledError("the loader was stopped while waiting for a batch");
   if (broken_) std::rethrow_exception(broken_);
   return find(awaited);
 }

@@ -166,7 +166,7 @@ std::string encode_listing(const FolderListing& listing) {
 Result<FolderListing> decode_listing(std::string_view bytes, const std::string& root) {
   if (!bytes.starts_with(kMagic))
     return Failure{"this is not the index of a folder, or one of another version of penstock"};
-  if (bytes.size() < kMagic.size() + sizeof(std::uint64_t)) return garbled("it is cut short");
+  if (bytes.size() < kMagic.size() + sizeof(std::uint64_t)) return garbled("it is truncated");
   std::uint64_t digest = 0;
   std::memcpy(&digest, bytes.data() + bytes.size() - sizeof digest, sizeof digest);
   bytes.remove_suffix(sizeof digest);

@@ -214,18 +214,20 @@ class Cache final : public Hint {
 
 Dataset Dataset::cache(const CacheOptions& options) const {
   if (streamed())
-    throw ConfigError("cache: not of a stream", {},
-                      "cache() before what makes it a stream, or use select() instead of filter()");
+    throw ConfigError(
+        "cache: a stream cannot be cached", {},
+        "cache() before the verb that makes it a stream, or use select() instead of filter()");
   if (cardinality().is_endless())
-    throw ConfigError("cache: an endless dataset does not fit", {}, "cache before repeat");
+    throw ConfigError("cache: an endless dataset cannot be cached", {}, "cache before repeat");
   if (batched() && has_sequence(*node_))
-    throw ConfigError("cache: not of a Sequence's batches", {},
-                      "unbatch() is a stream; or keep them in the Sequence");
+    throw ConfigError("cache: the batches of a Sequence cannot be cached", {},
+                      "cache them inside the Sequence");
   // Batches are stored as rows, which requires that nothing reorders the steps.
   for (const Node* node = node_.get(); batched() && !node->is_leaf(); node = &node->input())
     if (!node->facts().keeps_rows)
-      throw ConfigError(fmt::format("cache: not after {} of batches", describe_node(*node)), {},
-                        "put cache() before it");
+      throw ConfigError(
+          fmt::format("cache: batches cannot be cached after {}", describe_node(*node)), {},
+          "put cache() before it");
   return add_verb<Cache>(*this, options.bytes_max);
 }
 

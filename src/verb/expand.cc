@@ -355,8 +355,8 @@ class Expand final : public OnSamples {
     constexpr std::uint64_t kManyCursors = 256;
     if (options_.cycle > kManyCursors)
       compiler.note(
-          fmt::format("{}: a state says where each of up to {} open datasets is, and holds 64 KB "
-                      "at most; a smaller cycle makes it smaller",
+          fmt::format("{}: a state stores the positions of up to {} open datasets in at most "
+                      "64 KB; a smaller cycle needs less",
                       words().line, options_.cycle));
     const std::string title = compiler.numbered(words().line);
     const SourcePlace place = compiler.next_source(first_id);
@@ -397,16 +397,16 @@ class Expand final : public OnSamples {
       const Dataset inner = fn(element).resolve();
       if (inner.batched())
         throw ConfigError(fmt::format("{}: the function returned batches", word), {},
-                          "return samples, and batch what comes out");
+                          "return samples, and batch the result");
       if (spec.known && inner.element_spec().known && inner.element_spec() != spec)
-        throw ConfigError(fmt::format("{}: the function returned elements {}, declared was {}",
-                                      word, inner.element_spec().text(), spec.text()));
+        throw ConfigError(fmt::format("{}: the function returned elements {}, declared as {}", word,
+                                      inner.element_spec().text(), spec.text()));
       if (!draws && wants_drawn_seed(*inner.node()))
         throw ConfigError(
-            fmt::format("{}: a shuffle in what the function returned wants a random seed; seeds "
-                        "are drawn when a loader is made, for the shuffles that are there then",
+            fmt::format("{}: the function returned a shuffle with a random seed; random seeds are "
+                        "drawn when a loader starts, before the function is called",
                         word),
-            {}, "give it a number, drawn outside of the function");
+            {}, "use a fixed seed, drawn outside the function");
       return compile_flow(*inner.node(), {std::nullopt, seed, draws});
     };
   }

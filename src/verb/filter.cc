@@ -127,8 +127,9 @@ class FilterVerb final : public OnSamples {
                      bool mask) {
     check_predicate(input, *op, "filter");
     if (mask && input.streamed())
-      throw ConfigError("filter: a stream leaves out what does not pass; there is nothing to mask",
-                        {}, "drop mask");
+      throw ConfigError(
+          "filter: a stream removes elements that do not pass; there is nothing to mask", {},
+          "remove mask");
     Node node = after(input, std::make_shared<const FilterVerb>(op, seed, mask));
     if (!mask) {
       node.size = Cardinality::unknown();

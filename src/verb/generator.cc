@@ -144,8 +144,8 @@ class FromGenerator final : public Origin {
                              std::uint64_t first_id) const override {
     if (!fn_.has_cursor)
       compiler.note(
-          fmt::format("{}: going on from a state pulls it again from the start of the pass; save() "
-                      "and restore() would save that",
+          fmt::format("{}: resuming pulls it again from the start of the pass; save() "
+                      "and restore() avoid that",
                       words().line));
     return std::make_unique<GeneratorFlow>(fn_, node.spec, compiler.next_source(first_id),
                                            words().line);
@@ -165,7 +165,7 @@ class FromGenerator final : public Origin {
 
 Dataset Dataset::from_generator_fn(GeneratorFn fn, const SourceOptions& options) {
   if (options.spec && fn.spec.known && *options.spec != fn.spec)
-    throw ConfigError(fmt::format("from_generator: its elements are {}, declared was {}",
+    throw ConfigError(fmt::format("from_generator: its elements are {}, declared as {}",
                                   fn.spec.text(), options.spec->text()));
   Node node;
   node.spec = options.spec ? *options.spec : fn.spec;

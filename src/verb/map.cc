@@ -150,8 +150,8 @@ bool after_whole_batches(const Node& node) {
 void check_whole(const Dataset& input, const Op& op) {
   if (!input.element_spec().known && !op.takes_lists())
     throw ConfigError(
-        fmt::format("{}: a function of whole batches needs to know what they hold", op.describe()),
-        {}, "declare .spec on the map before it");
+        fmt::format("{}: a function of whole batches needs a known spec", op.describe()), {},
+        "declare .spec on the map before it");
   for (const FieldSpec& field : input.element_spec().fields)
     if (op.takes_samples() && !is_dense(field))
       throw ConfigError(fmt::format("{}: field \"{}\" ({}) has no batch tensor", op.describe(),
@@ -167,7 +167,8 @@ void check_after_whole(const Dataset& input, const Op& op, const ElementSpec& re
   if (!after_whole_batches(*input.node())) return;
   if (!input.element_spec().known)
     throw ConfigError(
-        fmt::format("{}: what the collate_fn before it returns only running shows", op.describe()),
+        fmt::format("{}: the result of the collate_fn before it is unknown before running",
+                    op.describe()),
         {}, "declare .spec on it");
   const bool draws = op.random() && !op.draws_by_row();
   if (draws || !result.known)

@@ -71,7 +71,7 @@ std::string Plan::serialize() const {
     fields["check"] = check_of(fields);
     return fields.dump();
   } catch (const Json::exception&) {
-    throw ConfigError("a name in the plan is not UTF-8 text and cannot travel");
+    throw ConfigError("a name in the plan is not UTF-8 text and cannot be serialized");
   }
 }
 
@@ -82,7 +82,7 @@ Json fields_of(const std::string& text) {
   const auto parsed = parse_json(text);
   if (!parsed || !parsed->is_object() || !parsed->contains("penstock") ||
       parsed->at("penstock") != "plan")
-    throw ConfigError("this is not a plan of penstock: it is cut short, or another text");
+    throw ConfigError("this is not a penstock plan: it is truncated, or another text");
   Json fields = *parsed;
   if (!fields.contains("format") || fields["format"] != kFormat)
     throw ConfigError(
@@ -92,7 +92,7 @@ Json fields_of(const std::string& text) {
   const Json check = fields.contains("check") ? fields["check"] : Json();
   fields.erase("check");
   if (check != check_of(fields))
-    throw ConfigError("the plan's text is garbled: its content does not fit its check sum");
+    throw ConfigError("the plan's text is garbled: its content does not match its checksum");
   return fields;
 }
 
@@ -111,7 +111,7 @@ Plan Plan::parse(const std::string& text, const std::vector<Dataset>& having) {
     if (fields.contains("tail")) options.tail = tail_parsed(fields.at("tail").get<std::string>());
     Plan plan(dataset, options);
     if (plan.digests().order != fields.at("order").get<std::string>())
-      throw ConfigError("the data found under the plan's names is not the data it was made for");
+      throw ConfigError("the data found under the plan's names differs from the data of the plan");
     return plan;
   } catch (const Json::exception& error) {
     throw ConfigError(fmt::format("the plan's text is garbled: {}", error.what()));

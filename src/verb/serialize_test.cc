@@ -184,7 +184,7 @@ TEST(SerializeTest, OtherDataUnderTheSameNameIsRefused) {
   const std::string text = Plan(array().batch(4)).serialize();
   const Dataset other = Dataset::from_tensor_slices(Tensor::of(std::vector<std::int64_t>{3, 1, 4}),
                                                     {.name = "digits"});
-  EXPECT_THAT(refusal(text, {other}), HasSubstr("not the data it was made for"));
+  EXPECT_THAT(refusal(text, {other}), HasSubstr("differs from the data of the plan"));
 }
 
 TEST(SerializeTest, AnotherFormatIsRefusedWithBothNumbers) {

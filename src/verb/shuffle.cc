@@ -149,14 +149,14 @@ class Shuffle final : public Move {
 
 Dataset Dataset::shuffle(const ShuffleOptions& options) const {
   if (options.window == 0U)
-    throw ConfigError("shuffle: a window of 0 elements holds nothing", {},
-                      "give it the number of elements to permute at a time");
+    throw ConfigError("shuffle: window must be positive, got 0", {},
+                      "set the number of elements to permute at a time");
   if (batched() && (options.window || streamed()))
-    throw ConfigError("shuffle: windows of steps, and steps of a stream, are not shuffled", {},
+    throw ConfigError("shuffle: windows of steps, and steps of a stream, cannot be shuffled", {},
                       "shuffle({.window = n}) before batch");
   if (!options.window && streamed())
-    throw ConfigError("shuffle: a stream has no end before it is pulled, so there is no whole", {},
-                      "shuffle({.window = n}), or shuffle before what makes it a stream");
+    throw ConfigError("shuffle: a stream cannot be shuffled as a whole: its end is unknown", {},
+                      "shuffle({.window = n}), or shuffle before the verb that makes it a stream");
   if (!options.window && cardinality().is_endless())
     throw ConfigError("shuffle: an endless dataset cannot be shuffled as a whole", {},
                       "shuffle before repeat: each round then has its own order");

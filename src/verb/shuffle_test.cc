@@ -40,7 +40,7 @@ TEST(ShuffleTest, WhatHasNoWholeIsRefused) {
   EXPECT_THAT(refusal([] { return tagged(0, 9).repeat().shuffle(); }),
               HasSubstr("shuffle before repeat"));
   EXPECT_THAT(refusal([] { return tagged(0, 9).shuffle({.window = 0}); }),
-              HasSubstr("holds nothing"));
+              HasSubstr("window must be positive"));
   EXPECT_THAT(refusal([] { return tagged(0, 9).batch(2).shuffle({.window = 2}); }),
               HasSubstr("before batch"));
 }

@@ -106,8 +106,9 @@ class FromSource final : public Origin {
     Json arguments = source_->arguments();
     if (!arguments.empty()) return arguments;
     if (source_->name().empty())
-      throw ConfigError(fmt::format("{}: data in memory travels by name", source_->describe()), {},
-                        "give it one: {.name = ...}");
+      throw ConfigError(
+          fmt::format("{}: data in memory is serialized by name", source_->describe()), {},
+          "give it one: {.name = ...}");
     return {{"name", source_->name()}};
   }
   [[nodiscard]] StagePtr samples(Compiler& compiler, const Node& node,
@@ -132,7 +133,7 @@ class FromSource final : public Origin {
 Dataset from_source(std::shared_ptr<const Source> source, const SourceOptions& options) {
   // A spec can be declared for a function; the spec of an array is known.
   if (options.spec && source->spec().known && *options.spec != source->spec())
-    throw ConfigError(fmt::format("{}: the data is {}, declared was {}", source->word(),
+    throw ConfigError(fmt::format("{}: the data is {}, declared as {}", source->word(),
                                   source->spec().text(), options.spec->text()));
   Node node;
   node.spec = options.spec ? *options.spec : source->spec();

@@ -257,7 +257,7 @@ Dataset Dataset::zip(const std::vector<Dataset>& parts, const ZipOptions& option
     node.stream = node.stream || part.streamed();
     if (options.strict && part.cardinality() != parts.front().cardinality() &&
         !part.cardinality().is_unknown() && !parts.front().cardinality().is_unknown())
-      throw ConfigError("zip: the parts have different lengths and strict was asked for");
+      throw ConfigError("zip: the parts have different lengths and strict is set");
     specs.push_back(part.element_spec());
     node.inputs.push_back(part.node());
     if (!part.cardinality().is_counted()) continue;
