@@ -318,7 +318,7 @@ def test_prefetch():
     assert decided(plain)[0].startswith("2 steps ahead")
     wished, loop = decided(plain.prefetch(40))
     assert wished.startswith("40 steps ahead")
-    assert ahead.wait(20)  # step 39 is made while nobody has asked for more than step 0
+    assert ahead.wait(20)  # step 39 is computed although only step 0 was requested
     assert next(loop).numpy().tolist() == [2, 3]
 
 
@@ -394,7 +394,7 @@ def test_datasets_are_values():
     assert elements(dataset) == [0, 1, 2]
 
 
-# One row for each. What a call says is in penstock.foreign.
+# One row for each. The messages are in penstock.foreign.
 MISSING_VERBS = {
     "padded_batch": "`batch(n, collate_fn=...)` with a function that pads",
     "ragged_batch": "a `collate_fn` that pads",

@@ -20,7 +20,7 @@ std::string told(const Dataset& dataset, EpochSteps epochs) {
   }
 }
 
-TEST(EpochsTest, BelowAPassAnEpochGoesOnOrStartsAgain) {
+TEST(EpochsTest, AnEpochShorterThanAPassContinuesOrRestarts) {
   EXPECT_THAT(told(kSeven, {.steps = 5}),
               HasSubstr("an epoch: 5 steps, and the next continues there: a pass is 1 epoch and 2 "
                         "steps of the next, so epochs and passes differ\n"));
@@ -31,7 +31,7 @@ TEST(EpochsTest, BelowAPassAnEpochGoesOnOrStartsAgain) {
   EXPECT_THAT(told(kSeven, {.steps = 7}), HasSubstr("an epoch: 7 steps, one pass\n"));
 }
 
-TEST(EpochsTest, AboveAPassAnEpochIsRefusedOrShortOrRepeated) {
+TEST(EpochsTest, AnEpochLongerThanAPassIsRejectedShortenedOrRepeated) {
   EXPECT_THAT(
       told(kSeven, {.steps = 10}),
       AllOf(HasSubstr("has 7 steps"), HasSubstr("steps_per_epoch is 10"), HasSubstr("repeat()")));
@@ -48,7 +48,7 @@ TEST(EpochsTest, AboveAPassAnEpochIsRefusedOrShortOrRepeated) {
   EXPECT_THAT(told(kSeven, {.steps = 0}), HasSubstr("steps_per_epoch is 0"));
 }
 
-TEST(EpochsTest, HowManyAStreamHasShowsWhenItEnds) {
+TEST(EpochsTest, TheLengthOfAStreamIsKnownWhenItEnds) {
   const Dataset stream = kSeven.unbatch().filter([](std::int64_t x) { return x > 1; }).batch(2);
   EXPECT_THAT(told(stream, {.steps = 5}), HasSubstr("fewer than 5 are an error"));
   EXPECT_THAT(told(stream, {.steps = 5, .restart = true, .short_epoch = true}),

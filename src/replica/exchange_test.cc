@@ -61,7 +61,7 @@ TEST(ExchangeTest, RowsOfAllProcessesComeInReplicaOrderWithoutPadding) {
   });
 }
 
-TEST(ExchangeTest, TypesThatDifferOverProcessesAreNamed) {
+TEST(ExchangeTest, TypesThatDifferBetweenProcessesAreReported) {
   on_processes(2, [](std::uint32_t rank, MirroredStrategy& strategy) {
     const auto reduced = [&] {
       if (rank == 0) {

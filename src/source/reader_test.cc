@@ -13,7 +13,7 @@ class Nothing final : public Reader {
   Result<Bytes> get_file(const std::string&, std::uint64_t) override { return Bytes(); }
 };
 
-TEST(ReaderTest, ByDefaultFilesAreReadAtOnce) {
+TEST(ReaderTest, ByDefaultFilesAreReadDirectly) {
   const TempFolder folder;
   const std::string path = folder.write("a", "0123");
   EXPECT_EQ((*current_reader().get({path, 1, 2}, {})).size(), 2U);
@@ -22,12 +22,12 @@ TEST(ReaderTest, ByDefaultFilesAreReadAtOnce) {
   EXPECT_EQ((*current_reader().get_file(path, 4)).size(), 4U);
 }
 
-TEST(ReaderTest, AnUnknownSizeIsWhateverThereIs) {
+TEST(ReaderTest, AFileOfUnknownSizeIsReadWhole) {
   const TempFolder folder;
   EXPECT_EQ((*read_now(Io::real(), {folder.write("a", "012"), 0, UINT64_MAX, true})).size(), 3U);
 }
 
-TEST(ReaderTest, AThreadMayHaveAReaderOfItsOwn) {
+TEST(ReaderTest, AThreadMayHaveItsOwnReader) {
   Nothing nothing;
   Reader* const before = set_reader(&nothing);
   EXPECT_TRUE(current_reader().get({"not there", 0, 1}, {}).ok());

@@ -5,11 +5,11 @@
 namespace penstock::trace {
 namespace {
 
-TEST(ActivityTest, SaysTheLastOpEnteredAndIsLeftAloneAfterwards) {
+TEST(ActivityTest, RecordsTheLastOpUntilTheActivityIsReset) {
   Activity activity;
   const std::string resize = "resize#1";
   const std::string crop = "crop#2";
-  doing(crop, 1, 1);  // nobody listens
+  doing(crop, 1, 1);  // not recorded
   Activity* const before = set_activity(&activity);
   doing(resize, 7, 3);
   EXPECT_EQ(activity.op(), resize);

@@ -36,7 +36,7 @@ TEST(ShuffleTest, AWindowPermutesOnlyInsideItself) {
   }
 }
 
-TEST(ShuffleTest, WhatHasNoWholeIsRefused) {
+TEST(ShuffleTest, StreamsAndEndlessDataNeedAWindow) {
   EXPECT_THAT(refusal([] { return tagged(0, 9).repeat().shuffle(); }),
               HasSubstr("shuffle before repeat"));
   EXPECT_THAT(refusal([] { return tagged(0, 9).shuffle({.window = 0}); }),

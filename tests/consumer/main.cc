@@ -1,4 +1,4 @@
-// A program of another project: exits with 0 when every sample came once.
+// A program of another project: exits with 0 if every sample is delivered once.
 #include <penstock/penstock.h>
 
 #include <cstdint>

@@ -6,7 +6,7 @@ from typing import Iterator
 
 from model import SINGLE, Node, Row, draws, integer, random_key, source, wrap
 
-ID_SPACE = 2**48  # ids set aside for the rows of a node that numbers them as they come
+ID_SPACE = 2**48  # ids reserved for the rows of a node that numbers them as they are pulled
 EXPANDING = ("flat_map", "interleave", "unbatch_samples")
 PAIR = [("0", "i64"), ("1/k", "i64")]
 
@@ -77,7 +77,7 @@ class StreamNode(Node):
         self.leaving = self.edge = False
 
     def settle(self, leaving: bool, into_stream: bool = False) -> "StreamNode":
-        """Tells every node below whether its failed rows leave the stream."""
+        """Sets for every node below whether its failed rows leave the stream."""
         self.leaving, self.edge = leaving, into_stream and not self.stream
         joins_stream = self.op in ("concatenate", "zip", "enumerate") and self.stream
         needs_rows = makes_stream(self.spec) and self.op != "generator"
@@ -105,7 +105,7 @@ def passes(node: Node, pass_: int, row: Row) -> bool:
 
 
 def spread(node: Node, row: Row) -> tuple:
-    """An element that carries several rows, or none."""
+    """An element that contains several rows, or none."""
     x = total(node.inputs[0], row)
     ascending = [wrap(x + i) for i in range(x % node.spec["most"])]
     if node.spec["shape"] == "int":

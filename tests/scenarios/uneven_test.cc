@@ -45,7 +45,8 @@ TEST(Scenario, b_tail_of_one) {
 }
 
 TEST(Scenario, b_custom_mean) {
-  // Every sample has a loss of 1: any other result is a wrong weight, an empty replica's no number.
+  // Every sample has a loss of 1: any other result is a wrong weight, and that of an empty replica
+  // is NaN.
   for (const std::size_t replicas : kReplicas) {
     MirroredStrategy strategy(devices(replicas));
     Feed feed = strategy.distribute(Dataset::range(97).batch(16));
@@ -131,7 +132,8 @@ TEST(Scenario, b_drop_remainder) {
   for (const auto& ids : trained.ids) {
     std::set<std::int64_t> missing;
     for (const std::int64_t id : numbers(0, 103)) missing.insert(id);
-    for (const std::int64_t id : ids) EXPECT_EQ(missing.erase(id), 1U) << id << " came twice";
+    for (const std::int64_t id : ids)
+      EXPECT_EQ(missing.erase(id), 1U) << id << " was delivered twice";
     EXPECT_EQ(missing.size(), 7U);
     lost.insert(missing);
   }
@@ -183,7 +185,7 @@ TEST(Scenario, b_steps_below_pass) {
 }
 
 TEST(Scenario, b_peek) {
-  // A generator that is started once gives twelve batches, and nothing looks at one for nothing.
+  // A generator that is started once yields twelve batches, and none is pulled in vain.
   int started = 0;
   const Dataset once = Dataset::from_generator([&started] {
     ++started;
