@@ -3,7 +3,7 @@
 
     python3 tests/command_test.py --command build/dev/bin/penstock
 
-Standard library only. Where a test needs a fault point and the build has none, it is skipped.
+Standard library only. A test that needs a fault point is skipped if the build has none.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Behaviors that tf.data's public documentation states, through our API.
 
-Each test quotes in short what is documented. Most are the examples of the API reference.
+Each test quotes the documentation in short form. Most are the examples of the API reference.
 """
 
 import functools

@@ -1,12 +1,12 @@
-"""Do the tests notice? Builds the project with one line wrong at a time (mutants.py).
+"""Do the tests detect bugs? Builds the project with one line wrong at a time (mutants.py).
 
     python3 tests/mutants/run.py [--cases 1000] [--seed 1] [--only NAME ...]
-    python3 tests/mutants/run.py --check     fails unless each right line stands once in its file
+    python3 tests/mutants/run.py --check     fails unless each right line occurs once in its file
     python3 tests/mutants/run.py --list
 
-Works on a copy under build/mutants. First the unchanged copy must pass every test that is asked to
-notice something. Then each mutant is built and its test run: the line that gave it away is printed,
-and the run fails when one got through. NAME is any part of a mutant's name.
+Works on a copy under build/mutants. First the unchanged copy must pass every test that is used.
+Then each mutant is built and its test run: the line that detected it is printed, and the run fails
+if a mutant was not detected. NAME is any part of a mutant's name.
 """
 
 import argparse
@@ -109,7 +109,7 @@ def misplaced(mutants: list[Mutant]) -> list[str]:
         path = ROOT / mutant.file
         count = path.read_text(encoding="utf-8").count(mutant.right) if path.is_file() else 0
         if count != 1:
-            found.append(f"{mutant.name}: the line stands {count} times in {mutant.file}")
+            found.append(f"{mutant.name}: the line occurs {count} times in {mutant.file}")
     return found
 
 

@@ -1,8 +1,8 @@
 """Random cases for the property test: a dataset, and the sessions that read it.
 
 These are the indexed cases; cases_streams.py has the others, and `make_case`. Trees grow from
-sources upwards, one op at a time; each Part knows how many rows its items hold, so that parameters
-land near the edges that matter and no case delivers more than ROWS_MAX rows. Probabilities are
+sources upwards, one op at a time; each Part knows the rows of its items, so that parameters
+are near the edges that matter and no case delivers more than ROWS_MAX rows. Probabilities are
 steered so that every name in FEATURES appears in more than 1 % of the cases; run.py counts them.
 """
 

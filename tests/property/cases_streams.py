@@ -1,6 +1,6 @@
 """Random cases with streams: whole datasets of stream_maker.py, their sessions, their features.
 
-`make_case(seed)` draws one of these, or one of the indexed cases of cases.py, and gives the same
+`make_case(seed)` draws one of these, or one of the indexed cases of cases.py, and returns the same
 case for the same seed.
 """
 

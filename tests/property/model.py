@@ -1,9 +1,9 @@
 """The deliveries of penstock as lists: the definition that the engine is compared with.
 
-A dataset is a tree of nodes. `Model.items(node, pass, round)` says what a node holds: rows at
-sample level, steps (lists of rows) from `batch` on. Nothing here knows threads, buffers or
-replicas; the shares of a step are cut from the finished list. The only thing taken from the
-engine is `order`, the permutation of a shuffle, of which the model asks that it is one.
+A dataset is a tree of nodes. `Model.items(node, pass, round)` returns the content of a node: rows
+at sample level, steps (lists of rows) from `batch` on. The model has no threads, buffers or
+replicas; the shares of a step are cut from the finished list. Only `order`, the permutation of a
+shuffle, comes from the engine; the model checks that it is a permutation.
 """
 
 import struct
@@ -67,8 +67,8 @@ def nested_round(outer: int, rounds: int, inner: int) -> int:
 
 
 def occurrence(round_: int, lap: int) -> int:
-    """What tells apart the times that a sample comes in a pass. A lap: the order of a round once
-    more, for a batch that is filled up."""
+    """Distinguishes the deliveries of a sample in a pass. A lap repeats the order of a round, to
+    fill the last batch."""
     return combine(round_, lap) if lap else round_
 
 
@@ -121,9 +121,9 @@ def nested(part: int, fields: list) -> list:
 class Node:
     """A node of the case with the properties that its place in the tree determines.
 
-    id_space: ids set aside for its rows; rounds: of its sources, in one round of this node;
+    id_space: ids reserved for its rows; rounds: of its sources, in one round of this node;
     fields: (path, kind) of every leaf; elastic: one batch below nothing but repeat, cache,
-    prefetch and map, so that the position in the pass says where to go on, whatever G is.
+    prefetch and map, so that a run resumes from the position in the pass with any G.
     """
 
     stream = False
@@ -172,8 +172,8 @@ class Model:
               lap: int = 0) -> Iterator[Any]:
         """The rows or steps of one round of a node.
 
-        An elastic node may be asked to leave out the first `start` samples of its order: the
-        round that start lies in is grouped from there on, later ones from their beginning."""
+        An elastic node may skip the first `start` samples of its order: the
+        round of `start` is grouped from there on, later ones from their beginning."""
         spec, op = node.spec, node.op
         inputs = [self.items(part, pass_, round_, start, lap) for part in node.inputs]  # lazy
         if not inputs:
@@ -273,8 +273,8 @@ class Model:
     def session(self, session: dict, state: tuple) -> tuple[list, tuple]:
         """The steps that a session delivers from a state (epoch, step, position), and its end.
 
-        Without a pull nothing moves. After the last step of an epoch the state is the beginning
-        of the next one. An epoch that has no (more) steps is passed when a step is asked for."""
+        Without a pull the state does not change. After the last step of an epoch the state is the
+        start of the next one. An epoch without (more) steps is skipped when a step is requested."""
         self.batch = session["batch"]
         epoch, step, position = state
         delivered: list[dict] = []
@@ -324,8 +324,8 @@ def single(value: float) -> float:
 
 def shares(step: Step, replicas: int, fields: list) -> list[dict]:
     """The cut: contiguous shares whose sizes differ by at most one, larger ones first. A padded
-    share has empty rows up to its number of slots; its weights make up for them, and the scale for
-    what the weights lost as 32-bit numbers."""
+    share has empty rows up to its number of slots; its weights compensate for them, and the scale for
+    the rounding of the weights to 32 bits."""
     rows, slots = step.rows, -(-step.slots // replicas)
     small, larger = divmod(len(rows), replicas)
     firsts = [replica * small + min(replica, larger) for replica in range(replicas + 1)]

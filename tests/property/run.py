@@ -306,7 +306,7 @@ def main() -> int:
         print(f"coverage: {complaint}")
     print(f"{time.monotonic() - begin:.1f} s")
     if not partial and len(outcomes) < len(seeds):
-        print(f"ended early: go on with --from {options.begin + len(outcomes)}")
+        print(f"ended early: continue with --from {options.begin + len(outcomes)}")
     print(f"{len(outcomes) - failed} passed, {failed} failed")
     return 1 if failed or complaints else 0
 

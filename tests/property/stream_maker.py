@@ -1,8 +1,8 @@
 """Random trees with streams, with masks, selections and splits, and with functions that fail.
 
-How many rows a filter lets through only running it tells: the maker asks the model, with every
-shuffle left as it is, so sizes are estimates here. What the engine refuses is not drawn, nor what
-nobody defined: failing functions below a selection or a batch that is taken apart again, say.
+The number of rows that pass a filter is unknown before running: the maker runs the model, with
+shuffles that keep the order, so sizes are estimates here. Cases that the engine rejects are not
+drawn, nor undefined ones, such as failing functions below a selection or below an unbatch.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""The nodes of streams, the elements that their sources make, and what their functions say of a
+"""The nodes of streams, the elements of their sources, and the results of their functions for a
 row. See streams.py."""
 
 from itertools import count
@@ -26,7 +26,7 @@ def hatched(spec: dict) -> dict:
 
 
 def with_element(inner: dict, x: int) -> dict:
-    """The dataset that element x opens. A further one inside it waits for elements of its own."""
+    """The dataset that element x opens. A nested one is opened by its own elements."""
     if inner["op"] == "hatch":
         return inner | {"x": x}
     return inner | {"input": with_element(inner["input"], x)}
@@ -46,9 +46,9 @@ def elements(spec: dict) -> tuple:
 
 
 class StreamNode(Node):
-    """stream: it, or something below it, numbers its rows only as they come; turns: rounds of the
+    """stream: it, or a node below it, numbers its rows as they are pulled; turns: rounds of the
     batch below in one round of this node; leaving: a row that fails here leaves the stream, since
-    something above must know it before it can count, and not just its share."""
+    a node above needs it before it can count; otherwise it leaves only its share."""
 
     def __init__(self, spec: dict, offset: int, leaves: Iterator[int], randoms: Iterator[int]):
         spec = hatched(spec) if spec["op"] == "hatch" else spec

@@ -1,8 +1,8 @@
 """The deliveries of streams, and the skipped rows: the definition of model.py, extended.
 
-A stream is a list as well, only one that cannot be counted before it was walked through. So
-`StreamModel.items` says what the further nodes hold and leaves the rest to `Model.items`. It also
-knows rows that are masked, and rows that could not be made: the fate of a row.
+A stream is a list, too, but its length is unknown until it was traversed. So `StreamModel.items`
+defines the additional nodes and delegates the rest to `Model.items`. It also models masked rows,
+and failed rows: the fate of a row.
 """
 
 from itertools import compress, count, islice
@@ -193,7 +193,7 @@ class StreamModel(Model):
         return [(epoch, *key) for key in keys]
 
     def session(self, session: dict, state: tuple) -> tuple[dict, tuple]:
-        """As in Model, with a state (epoch, step, position, place), and with what was left out.
+        """As in Model, with a state (epoch, step, position, place), and with the skipped rows.
 
         left: (epoch, key) of the rows that left streams up to the last step; maybe_left: of those
         met after it, on the way to a next step or to the end of a pass. A failure that is raised
@@ -238,8 +238,8 @@ def has_failed(row: Row) -> bool:
 
 
 def tried(node: Node, row: Row) -> Row:
-    """The faulty map: every i64 plus one, if it does not throw. It is not asked about rows that
-    are masked or failed already."""
+    """The faulty map: every i64 plus one, if it does not throw. It is not called for rows that
+    are already masked or failed."""
     if row.fate:
         return row
     if throws(node, row):
@@ -249,8 +249,8 @@ def tried(node: Node, row: Row) -> Row:
 
 
 def cut(step: Step, replicas: int, fields: list) -> list[dict]:
-    """Shares as planned; then failed rows leave theirs, or where it is padded are empty rows in
-    their place, and masked ones are zeros."""
+    """Shares as planned; then failed rows leave theirs, or become empty rows in a padded one,
+    and masked rows become zeros."""
     cuts, firsts = shares(step, replicas, fields), iter(step.rows)
     for share in cuts:
         samples = sum(share["valid"])

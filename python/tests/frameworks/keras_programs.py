@@ -38,7 +38,7 @@ def weights_of(model):
 
 def trained_by_hand(steps, weight_of=None):
     """Weights after SGD over `steps`, each the sample numbers of one global batch; and the mean
-    loss over all samples in their order, of each pass in `steps`."""
+    loss over all samples of these steps."""
     data = samples()
     x = np.hstack([data["x"], np.ones((len(data["x"]), 1))]).astype(np.float64)
     y = data["y"].astype(np.float64)
