@@ -187,7 +187,7 @@ TEST(OwnSharesTest, ABatchOfASequenceThatIsTooSmallFailsWhenItArrives) {
   EXPECT_TRUE(loader.next());
   EXPECT_TRUE(loader.next());
   EXPECT_THAT([&] { (void)loader.next(); },
-              ThrowsMessage<SampleError>(AllOf(HasSubstr("get(2) gave 2 rows for 3 processes"),
+              ThrowsMessage<SampleError>(AllOf(HasSubstr("get(2) returned 2 rows for 3 processes"),
                                                HasSubstr("empty=deliver"))));
   Loader delivered(batches, {.empty = Empty::deliver});
   delivered.next();

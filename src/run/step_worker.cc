@@ -231,9 +231,9 @@ Result<void> StepWorker::compute(const Piece& piece) {
 
 Failure StepWorker::too_few_rows(const StepInFlight& step, std::size_t rows) const {
   const LeafProgram& chain = plan_->program.chains[step.place().leaf];
-  Failure failure{fmt::format("{}: get({}) gave {} rows for {} processes, and some would have none",
-                              chain.sequence->title(), step.asked()->index, rows,
-                              plan_->options.shares.total)};
+  Failure failure{
+      fmt::format("{}: get({}) returned {} rows for {} processes, and some would have none",
+                  chain.sequence->title(), step.asked()->index, rows, plan_->options.shares.total)};
   failure.remedy = "avoid batches that small, or set empty=deliver if the loop can skip a step";
   return failure;
 }

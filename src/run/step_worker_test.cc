@@ -190,7 +190,7 @@ TEST(StepWorkerTest, ABatchWithFewerRowsThanProcessesFailsIfNoShareMayBeEmpty) {
   working.compute(1);
   const auto failure = working.step.take_failure();
   ASSERT_TRUE(failure);
-  EXPECT_THAT(failure->message, HasSubstr("get(1) gave 2 rows for 3 processes"));
+  EXPECT_THAT(failure->message, HasSubstr("get(1) returned 2 rows for 3 processes"));
   working.compute(2);
   EXPECT_FALSE(working.step.has_failed());
 }

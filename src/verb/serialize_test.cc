@@ -175,9 +175,9 @@ TEST(SerializeTest, DataAndFunctionsWithoutANameCannotBeSerialized) {
 TEST(SerializeTest, AMissingNameIsReported) {
   const Dataset data = array().map(tripled, {.name = "tripled"}).batch(4);
   const std::string text = Plan(data).serialize();
-  EXPECT_THAT(refusal(text), AllOf(HasSubstr("data \"digits\""), HasSubstr("not here")));
+  EXPECT_THAT(refusal(text), AllOf(HasSubstr("data \"digits\""), HasSubstr("was not found")));
   EXPECT_THAT(refusal(text, {array()}),
-              AllOf(HasSubstr("function \"tripled\""), HasSubstr("not here")));
+              AllOf(HasSubstr("function \"tripled\""), HasSubstr("was not found")));
 }
 
 TEST(SerializeTest, OtherDataUnderTheSameNameIsRejected) {

@@ -324,8 +324,8 @@ def single(value: float) -> float:
 
 def shares(step: Step, replicas: int, fields: list) -> list[dict]:
     """The cut: contiguous shares whose sizes differ by at most one, larger ones first. A padded
-    share has empty rows up to its number of slots; its weights compensate for them, and the scale for
-    the rounding of the weights to 32 bits."""
+    share has empty rows up to its number of slots; its weights compensate for them, and the scale
+    for the rounding of the weights to 32 bits."""
     rows, slots = step.rows, -(-step.slots // replicas)
     small, larger = divmod(len(rows), replicas)
     firsts = [replica * small + min(replica, larger) for replica in range(replicas + 1)]

@@ -39,8 +39,9 @@ TEST(Scenario, a004_iterator_per_step) {
     EXPECT_THAT(loader.iterate().next()->values<std::int64_t>(), ElementsAre(0, 1, 2, 3));
     EXPECT_EQ(told.texts.size(), step < 2 ? 0U : 1U) << "step " << step;
   }
-  EXPECT_THAT(told.texts, ElementsAre(AllOf(HasSubstr("three iterators in a row gave one batch"),
-                                            HasSubstr("keep one iterator"))));
+  EXPECT_THAT(told.texts,
+              ElementsAre(AllOf(HasSubstr("three iterators in a row returned one batch"),
+                                HasSubstr("keep one iterator"))));
   // The same with a strategy.
   MirroredStrategy strategy(devices(2));
   Feed feed = strategy.distribute(Dataset::range(40).batch(4));

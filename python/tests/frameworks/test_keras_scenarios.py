@@ -1,6 +1,6 @@
 """The rows of docs/scenarios.md that are a fit, under the real Keras, on every backend.
 
-The names start with those of the rows. Rows that need several replicas are in test_keras_replicas.py.
+Names start with those of the rows. Rows that need several replicas are in test_keras_replicas.py.
 """
 
 import numpy as np
