@@ -78,7 +78,7 @@ class StepInFlight {
   void cut(bool whole, const std::shared_ptr<const BatchLayout>& layout, BatchRing& ring);
   /// Marks the first `learned` local rows as computed.
   void set_learned(std::uint64_t learned);
-  /// Waits for all other rows; ready at once if there are none.
+  /// Counts all other rows as missing; ready at once if there are none.
   void await_rows();
 
   // Shares
