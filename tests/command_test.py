@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The `penstock` command as a process: what it prints, what it refuses, how it exits.
+"""The `penstock` command as a process: output, errors, exit codes.
 
     python3 tests/command_test.py --command build/dev/bin/penstock
 
-Standard library only. Where a test needs a fault point and the build has none, it is skipped.
+Standard library only. A test that needs a fault point is skipped if the build has none.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def cut(samples: int, replicas: int) -> list[int]:
 
 
 def expected(samples: int, batch: int, replicas: int, tail: str) -> dict[str, object]:
-    """What the plan must say, counted here."""
+    """The expected plan, counted explicitly."""
     full, rest = divmod(samples, batch)
     steps = full + (rest > 0 and tail != "drop")
     first, last = min(samples, batch), rest or batch
@@ -70,12 +70,12 @@ def expected(samples: int, batch: int, replicas: int, tail: str) -> dict[str, ob
 
 
 class PlanInJson(unittest.TestCase):
-    def test_says_what_counting_says(self) -> None:
+    def test_the_plan_equals_explicit_counting(self) -> None:
         for samples in (0, 1, 7, 16, 96, 103):
             for batch, replicas in ((1, 1), (16, 5), (4, 8), (200, 3)):
                 for tail in TAILS:
                     if samples == 0 and tail == "wrap":
-                        continue  # wrapping nothing is looked at below
+                        continue  # wrapping an empty dataset is tested below
                     done = plan(samples, batch, replicas, "--tail", tail, "--json", "--check")
                     self.assertEqual(done.returncode, 0, done.stderr)
                     said = json.loads(done.stdout)
@@ -86,7 +86,7 @@ class PlanInJson(unittest.TestCase):
                                      min(16, said["dropped"]))
                     self.assertEqual(said["check"]["repeated"], said["repeated"])
 
-    def test_no_samples_are_no_steps(self) -> None:
+    def test_no_samples_give_no_steps(self) -> None:
         said = json.loads(plan(0, 4, 2, "--tail", "wrap", "--json", "--check").stdout)
         self.assertEqual((said["steps"], said["first_cut"], said["repeated"]), (0, [], 0))
 
@@ -97,7 +97,7 @@ class PlanInJson(unittest.TestCase):
         self.assertEqual(order(2, 1), order(3, 1))
         self.assertNotEqual(order(2, 1), order(2, 2))
 
-    def test_strict_takes_what_divides(self) -> None:
+    def test_strict_accepts_sizes_that_divide(self) -> None:
         said = json.loads(plan(96, 16, 4, "--tail", "strict", "--json", "--check").stdout)
         self.assertEqual((said["steps"], said["refused_if_strict"]), (6, None))
 
@@ -110,10 +110,10 @@ class PlanInWords(unittest.TestCase):
                       "tail strict would refuse it: batch(16, tail=strict)"):
             self.assertIn(words, text)
 
-    def test_epochs_of_steps_are_told_beside_passes(self) -> None:
+    def test_epochs_of_steps_are_shown_with_passes(self) -> None:
         for more, words in ((("5",), "a pass is 1 epoch and 2 steps of the next"),
                             (("5", "--restart"), "the first 5 of the 7 steps"),
-                            (("9", "--short-epoch"), "7 steps, where 9 were asked for")):
+                            (("9", "--short-epoch"), "7 steps, although 9 were requested")):
             done = plan(103, 16, 5, "--steps-per-epoch", *more)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(words, done.stdout)
@@ -124,7 +124,7 @@ class PlanInWords(unittest.TestCase):
         done = plan(10, 4, 2, "--tail", "drop", "--check")
         self.assertRegex(done.stdout, r"it holds: 2 steps.* 8 samples(.|\n)*2 dropped: \d, \d\n")
 
-    def test_a_cut_that_gives_a_sample_twice_does_not_hold(self) -> None:
+    def test_a_cut_that_delivers_a_sample_twice_fails_the_check(self) -> None:
         if not has_faults():
             self.skipTest("a build without fault points")
         done = plan(100, 10, 2, "--check", faults="cut.twice:4")
@@ -153,7 +153,7 @@ class Refused(unittest.TestCase):
         self.assert_refused(plan(103, 16, 5, "--restart"), "--steps-per-epoch")
         self.assert_refused(plan(103, 16, 5, "--steps-per-epoch", "0"), 'got "0"')
 
-    def test_numbers_that_are_none(self) -> None:
+    def test_arguments_that_are_not_numbers(self) -> None:
         for value in ("-5", "ten", "1.5", "", "5x", "99999999999999999999", "0x10"):
             self.assert_refused(plan(value, 2, 1), "--samples")
             self.assert_refused(plan(5, value, 1), "--batch")
@@ -196,7 +196,7 @@ class PlanOfAFolder(unittest.TestCase):
     def plan(self, *more: str) -> subprocess.CompletedProcess[str]:
         return run("plan", "--data", self.root, "--batch", 2, "--replicas", 2, *more)
 
-    def test_names_the_classes_and_what_was_left_out(self) -> None:
+    def test_names_the_classes_and_the_skipped_files(self) -> None:
         done = self.plan()
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         for words in ("2 steps, 3 samples", "3 files, 12 bytes, 2 classes", "class 0: cat, 2 files",
@@ -223,7 +223,7 @@ class PlanOfAFolder(unittest.TestCase):
         (self.root / "cat/1.jpg").write_bytes(b"larger")
         self.assertNotEqual(order(), before)
 
-    def test_folders_without_images_are_refused(self) -> None:
+    def test_folders_without_images_are_rejected(self) -> None:
         for name, words in (("cat/deep", "no class folder"), ("not_there", "No such file")):
             done = run("plan", "--data", self.root / name, "--batch", 2, "--replicas", 1)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
@@ -287,7 +287,7 @@ class ImagesOfAFolder(unittest.TestCase):
         self.assertEqual(each.count("odd     "), 1438)
         self.assertIn("odd     gray/wide.pgm: 1 channel, 16 bit\n", each)
 
-    def test_verify_refuses_a_huge_file_without_reading_it(self) -> None:
+    def test_verify_rejects_a_huge_file_without_reading_it(self) -> None:
         self.write("a/huge.ppm", ppm(2, 2))
         os.truncate(self.root / "a/huge.ppm", 6 << 30)  # sparse
         done = limited(["verify", self.root], resource.RLIMIT_AS, 1 << 30)
@@ -296,14 +296,14 @@ class ImagesOfAFolder(unittest.TestCase):
         self.assertIn("more than the limit", done.stdout)
         self.assertIn("1 broken, 0 odd", done.stdout)
 
-    def test_verify_names_a_file_that_memory_did_not_suffice_for_and_goes_on(self) -> None:
+    def test_verify_names_a_file_that_exceeds_memory_and_continues(self) -> None:
         (self.root / "a/large.pgm").write_bytes(b"P2 11000 11000 9\n" + b"1 " * (11000 * 11000))
         done = limited(["verify", self.root, "--threads", 1], resource.RLIMIT_AS, 300 << 20)
         self.assertEqual(done.returncode, 1, done)
         self.assertRegex(done.stdout, "unread  a/large.pgm: (out of memory|.*Cannot allocate)")
         self.assertIn("0 broken, 0 odd, 1 that could not be read", done.stdout)
 
-    def test_verify_does_not_call_files_broken_that_no_descriptor_was_left_for(self) -> None:
+    def test_verify_does_not_blame_files_for_a_lack_of_descriptors(self) -> None:
         if not has_faults():
             self.skipTest("a build without fault points")
         done = run("verify", self.root, "--threads", 1, faults="read.descriptors:3")
@@ -311,7 +311,7 @@ class ImagesOfAFolder(unittest.TestCase):
         self.assertRegex(done.stdout, "unread  .*ppm: cannot open .*Too many open files")
         self.assertIn("0 broken, 0 odd, 1 that could not be read; 39 PPM/PGM", done.stdout)
 
-    def test_output_that_does_not_arrive_is_a_failure(self) -> None:
+    def test_a_failed_write_to_stdout_is_a_failure(self) -> None:
         for words in (["verify", self.root], ["verify", self.root, "--json"],
                       ["plan", "--samples", "9", "--batch", "2", "--replicas", "1"],
                       ["plan", "--data", self.root, "--batch", "2", "--replicas", "1", "--json"],
@@ -323,7 +323,7 @@ class ImagesOfAFolder(unittest.TestCase):
             self.assertEqual(done.returncode, 1, words)
             self.assertRegex(done.stderr, "No space left on device|could not be written")
 
-    def test_bench_counts_every_image_and_says_where_time_goes(self) -> None:
+    def test_bench_counts_every_image_and_shows_where_time_goes(self) -> None:
         self.write("a/cut.ppm", ppm(20, 30)[:500])
         said = json.loads(run("bench", self.root, "--batch", 8, "--size", 16, "--json").stdout)
         self.assertEqual(said["skipped"], 1)
@@ -337,7 +337,7 @@ class ImagesOfAFolder(unittest.TestCase):
 
 
 class Others(unittest.TestCase):
-    def test_help_and_version_are_no_failures(self) -> None:
+    def test_help_and_version_exit_with_success(self) -> None:
         version = run("--version")
         self.assertEqual(version.returncode, 0)
         for words in ("libjpeg", "libpng "):

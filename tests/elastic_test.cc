@@ -1,5 +1,5 @@
-// A run that is saved under R replicas and goes on under R' of them, in batches of another size:
-// together they are the pass, for every R and R' from 1 to 16.
+// A run that is saved under R replicas and resumed under R', with another batch size: together they
+// deliver the pass, for every R and R' from 1 to 16.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ Dataset data(bool stream, std::int64_t batch) {
       .batch(batch);
 }
 
-/// Takes up to `steps` steps of the epoch and adds their samples; their shares differ by at most
-/// one.
+/// Takes up to `steps` steps of the epoch and adds their samples; the sizes of the shares differ by
+/// at most one.
 void take(Feed& feed, std::uint64_t steps, std::vector<std::uint64_t>& ids) {
   for (std::uint64_t i = 0; i < steps; ++i) {
     const auto step = feed.next();
@@ -50,7 +50,7 @@ class Strategies {
   std::vector<std::unique_ptr<MirroredStrategy>> all_;
 };
 
-TEST(ElasticTest, SavedUnderAnyReplicasAPassGoesOnUnderAnyOthers) {
+TEST(ElasticTest, APassSavedUnderAnyReplicasResumesUnderAnyOthers) {
   Strategies strategies;
   DistributeOptions options;
   options.loader.threads = 0;

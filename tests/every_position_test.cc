@@ -1,4 +1,5 @@
-// Save and restore at every position of many small pipelines: resume equals no-resume.
+// Save and restore at every position of many small pipelines: a resumed run equals one without a
+// stop.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -61,7 +62,7 @@ TEST_F(EveryPositionTest, ThereAreFiftyPipelinesAndThirtyStreams) {
   for (const Pipeline& stream : stream_pipelines()) EXPECT_TRUE(stream.dataset.streamed());
 }
 
-TEST_F(EveryPositionTest, RestoreAtEveryPositionGivesTheRest) {
+TEST_F(EveryPositionTest, RestoreAtEveryPositionDeliversTheRest) {
   const unsigned counts = std::getenv("PENSTOCK_LONG") != nullptr ? 4 : 2;
   for (const Pipeline& pipeline : all_pipelines()) {
     SCOPED_TRACE(pipeline.dataset.describe());
@@ -80,7 +81,7 @@ TEST_F(EveryPositionTest, RestoreAtEveryPositionGivesTheRest) {
   }
 }
 
-TEST_F(EveryPositionTest, RestoringTwiceInARowIsTheSameAsOnce) {
+TEST_F(EveryPositionTest, RestoringTwiceEqualsRestoringOnce) {
   for (const Pipeline& pipeline : all_pipelines()) {
     SCOPED_TRACE(pipeline.dataset.describe());
     Loader whole(pipeline.dataset, with_threads(1));
@@ -111,7 +112,7 @@ TEST_F(EveryPositionTest, StatesOfStreamsAreUnder64Kilobytes) {
   }
 }
 
-TEST_F(EveryPositionTest, ReplayAndRunBlockGiveTheBytesOfTheStep) {
+TEST_F(EveryPositionTest, ReplayAndRunBlockReturnTheBytesOfTheStep) {
   for (const Pipeline& pipeline : all_pipelines()) {
     SCOPED_TRACE(pipeline.dataset.describe());
     Loader loader(pipeline.dataset, {.threads = 2});

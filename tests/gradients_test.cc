@@ -25,7 +25,7 @@ void add_gradient(std::int64_t sample, double weight, Gradient& gradient) {
   for (std::size_t k = 0; k < kWeights; ++k) gradient[k] += weight * 2 * error * x[k];
 }
 
-/// The mean over the valid rows of all shares, computed in one go.
+/// The mean over the valid rows of all shares, computed at once.
 Gradient one_device(const Step& step) {
   Gradient gradient(kWeights);
   for (const Batch& share : step.shares())
@@ -36,7 +36,7 @@ Gradient one_device(const Step& step) {
   return gradient;
 }
 
-/// What a loop like DDP's does: mean over slots of weight * loss, times loss_scale, averaged over
+/// The computation of a DDP loop: mean over slots of weight * loss, times loss_scale, averaged over
 /// replicas.
 Gradient by_weights(Strategy& strategy, const Step& step) {
   const auto gradients = strategy.run(
@@ -66,7 +66,7 @@ Gradient by_counts(Strategy& strategy, const Step& step) {
       Reduce::mean, strategy.run([](Replica&, const Batch& share) { return summed(share); }, step));
 }
 
-/// Every replica gets the whole gradient; the first one's is looked at.
+/// Every replica gets the whole gradient; the first one's is checked.
 Gradient by_all_reduce(Strategy& strategy, const Step& step) {
   const auto gradients = strategy.run(
       [](Replica& replica, const Batch& share) {
@@ -87,7 +87,7 @@ void expect_near(const Gradient& got, const Gradient& expected, const std::strin
 
 constexpr Tail kTails[] = {Tail::short_, Tail::even, Tail::pad, Tail::drop, Tail::wrap};
 
-TEST(GradientsTest, OneStepOverReplicasIsTheStepOfOneDeviceForEveryCut) {
+TEST(GradientsTest, OneStepOverReplicasEqualsTheStepOfOneDeviceForEveryCut) {
   std::size_t steps = 0;
   for (std::size_t replicas = 1; replicas <= 8; ++replicas) {
     std::vector<std::string> devices;

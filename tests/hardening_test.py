@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the loader and the compiler do against faults in memory, read from a release build.
+"""The protection of linker and compiler against memory errors, read from a release build.
 
     python3 tests/hardening_test.py build/release/bin/penstock [more files]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ctrl-C and SIGTERM, against the command as a process: it ends in time and says where it was.
+"""Ctrl-C and SIGTERM, against the command as a process: it ends in time and reports where it was.
 
     python3 tests/interrupt_test.py --command build/dev/bin/penstock [--rounds 20] [--seed 1]
 
@@ -26,7 +26,7 @@ CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 def default_signals() -> None:
-    # A make that runs in the background hands down an ignored SIGINT.
+    # A make in the background ignores SIGINT, which its programs inherit.
     for number in CODES:
         signal.signal(number, signal.SIG_DFL)
 
@@ -57,7 +57,7 @@ class Run:
             self.output += piece
 
     def read_for(self, seconds: float) -> None:
-        """Lets it run, and takes what it prints, so that it is never held up by us."""
+        """Lets it run, and reads its output, so that it never blocks on a full pipe."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             if select.select([self.process.stdout], [], [], left)[0]:
@@ -67,13 +67,13 @@ class Run:
         self.process.send_signal(number)
 
     def end(self, number: signal.Signals, since: float) -> str:
-        """Waits for the end, which must come in time; returns what was said on stderr."""
+        """Waits for the end, which must come in time; returns stderr."""
         try:
             code = self.process.wait(timeout=10)
         except subprocess.TimeoutExpired as late:
             raise AssertionError("still running 10 s after the signal") from late
         took = time.monotonic() - since
-        self.output += self.process.stdout.read()  # what was still in the pipe
+        self.output += self.process.stdout.read()  # the rest of the pipe
         self.told.seek(0)
         told = self.told.read()
         assert code == CODES[number], f"exit code {code} after {number.name}: {told}"
@@ -109,7 +109,7 @@ def a_moment_of_a_run(command: str, random_: random.Random) -> None:
 
 def wait_for_the_stuck_function(run: "Run") -> None:
     run.read_until(b"\n")
-    run.read_for(0.6)  # 100 samples, of which the one in the middle never comes
+    run.read_for(0.6)  # 100 samples, of which the one in the middle never arrives
 
 
 STUCK = ("--endless", "--stuck", "--samples", "100", "--batch", "10")
@@ -123,7 +123,7 @@ def a_function_that_never_returns(command: str, _: random.Random) -> None:
             run.send(number)
             told = run.end(number, since)
             position_in(told, number)
-            assert "1 thread did not come back and was abandoned" in told, told
+            assert "1 thread did not return and was abandoned" in told, told
             assert re.search(r'in .*"features".* with sample 50 of source 0', told), told
 
 
@@ -153,7 +153,7 @@ def a_second_signal_leaves_at_once(command: str, _: random.Random) -> None:
 def nobody_reads_what_it_prints(command: str, _: random.Random) -> None:
     with running(command, "--endless", "--samples", "10", "--batch", "1") as run:
         run.read_until(b"\n")
-        time.sleep(0.5)  # the pipe is full by now, or as good as
+        time.sleep(0.5)  # the pipe is full by now, or nearly
         since = time.monotonic()
         run.send(signal.SIGINT)
         position_in(run.end(signal.SIGINT, since), signal.SIGINT)

@@ -1,5 +1,5 @@
-// The tests may run under a launcher, as CI jobs do in some clusters: none of them is one of
-// several processes, whatever the variables say.
+// The tests may run under a launcher, as CI jobs do in some clusters: they ignore its variables and
+// run as a single process.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -21,7 +21,7 @@ class NoLauncher final : public testing::Environment {
 // NOLINTNEXTLINE: the framework owns it
 const testing::Environment* const kNoLauncher = testing::AddGlobalTestEnvironment(new NoLauncher);
 
-TEST(NoLauncherTest, VariablesOfTheMachineDoNotReachTheTests) {
+TEST(NoLauncherTest, TestsIgnoreTheVariablesOfTheMachine) {
   EXPECT_NE(kNoLauncher, nullptr);
   setenv("RANK", "1", 1);
   setenv("WORLD_SIZE", "3", 1);

@@ -1,6 +1,5 @@
 #pragma once
-// Small datasets, fifty and more, that between them use every verb, in the combinations that
-// matter.
+// Fifty and more small datasets that together use every verb, in the combinations that matter.
 
 #include <penstock/penstock.h>
 
@@ -35,7 +34,7 @@ inline Dataset drawn(const Dataset& in) {
   });
 }
 
-/// The other ends a batch can have, alone, after each other and under verbs that count steps.
+/// The other tails, alone, nested and under verbs that count steps.
 inline std::vector<Dataset> ends_of_batches() {
   std::vector<Dataset> all;
   const auto ends = [](const Dataset& in, std::int64_t size, Tail tail) {
@@ -69,7 +68,7 @@ inline std::vector<Pipeline> pipelines() {
   const auto add = [&all](Dataset dataset) {
     all.push_back({std::to_string(all.size()), std::move(dataset)});
   };
-  // Plain, at sizes around the batch, then one verb each before batch.
+  // Plain, at sizes around the batch size, then one verb each before batch.
   for (const std::int64_t count : {0, 1, 3, 4, 5, 8, 17}) add(numbers(count).batch(4));
   for (const std::int64_t count : {1, 7, 23}) {
     add(numbers(count).shuffle({.seed = 3}).batch(4));
@@ -118,7 +117,7 @@ inline std::vector<Pipeline> pipelines() {
   return all;
 }
 
-/// Everything a consumer sees of a step, as text.
+/// Everything observable of a step, as text.
 inline std::string seen(const std::vector<Batch>& step) {
   std::string text;
   for (const Batch& batch : step) {

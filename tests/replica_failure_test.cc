@@ -1,5 +1,5 @@
-// Replicas that throw at random points: never a hang, always the first cause, and the strategy
-// works again.
+// Replicas that throw at random points: no hang, always the first cause, and the strategy stays
+// usable.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,18 +18,19 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// What a replica throws by itself.
+/// An exception of a replica itself.
 struct Boom {
   std::uint32_t replica;
 };
-/// What a replica throws because it was cancelled; never the first cause.
+/// An exception of a cancelled replica; never the first cause.
 struct Aftermath {};
 
-/// What one replica does in a run: collectives, and perhaps an end of its own before one of them.
+/// The actions of one replica in a run: collectives, and possibly an early end before one of them.
 struct Script {
   int collectives = 0;
-  int throws_before = -1;   // the collective it throws before; the last is the end of the function
-  int returns_before = -1;  // leaves without an error
+  int throws_before = -1;   // the collective before which it throws; the last is the end of the
+                            // function
+  int returns_before = -1;  // returns without an error
   bool throws_again = false;
   int yields = 0;
 };
@@ -97,11 +98,12 @@ void run_once(Strategy& strategy, const Step& step, std::mt19937& random) {
   };
   try {
     strategy.run(body, step);
-    ADD_FAILURE() << "no error came out";
+    ADD_FAILURE() << "no error was thrown";
   } catch (const Boom& boom) {
     EXPECT_EQ(leaver, replicas);
     EXPECT_TRUE(threw[boom.replica]);
-    // Who throws before an earlier collective than all others is always first: they wait for it.
+    // A replica that throws before an earlier collective than all others is always first: they wait
+    // for it.
     for (std::uint32_t r = 0; r < replicas; ++r)
       if (threw[r]) {
         EXPECT_EQ(scripts[r].throws_before, scripts[boom.replica].throws_before);
@@ -110,14 +112,14 @@ void run_once(Strategy& strategy, const Step& step, std::mt19937& random) {
     EXPECT_LT(leaver, replicas);
     EXPECT_THAT(error.what(), HasSubstr("replica " + std::to_string(leaver) + " returned without"));
   } catch (...) {
-    ADD_FAILURE() << "what came out is not the first cause";
+    ADD_FAILURE() << "the error is not the first cause";
   }
   const auto sums = strategy.run(
       [](Replica& replica, const Batch&) { return replica.all_reduce(Reduce::sum, 1.0); }, step);
   for (std::uint32_t r = 0; r < replicas; ++r) EXPECT_EQ(sums[r], replicas);
 }
 
-TEST_F(ReplicaFailureTest, AReplicaThatThrowsAnywhereIsTheFirstCauseAndNobodyHangs) {
+TEST_F(ReplicaFailureTest, AReplicaThatThrowsAnywhereIsTheFirstCauseAndNothingHangs) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   const int runs = std::getenv("PENSTOCK_LONG") != nullptr ? 10'000 : 2'000;
 #else
@@ -137,7 +139,7 @@ TEST_F(ReplicaFailureTest, AReplicaThatThrowsAnywhereIsTheFirstCauseAndNobodyHan
   }
 }
 
-TEST_F(ReplicaFailureTest, AStrategyMayGoRightAfterAFailure) {
+TEST_F(ReplicaFailureTest, AStrategyMayBeDestroyedRightAfterAFailure) {
   for (int run = 0; run < 200; ++run) {
     MirroredStrategy strategy({"cpu:0", "cpu:1", "cpu:2"});
     Feed feed = strategy.distribute(Dataset::range(6).batch(6));

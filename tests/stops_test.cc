@@ -1,4 +1,4 @@
-// Loaders that are stopped from another thread at any moment, whatever their functions are doing.
+// Loaders that are stopped from another thread at any moment, whatever their functions do.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 
 enum class Hold : std::uint8_t { pause, spin, wait };
 
-/// Holds up whoever comes with the number it was told, until it is opened.
+/// Blocks the call with a given number until it is opened.
 class Trap {
  public:
   Trap(Hold hold, std::int64_t number) : hold_(hold), number_(number) {}
@@ -55,7 +55,8 @@ class Trap {
       sleepers = std::exchange(pausing_, 0);
       changed_.notify_all();
     }
-    // Who came in before sleeps, or is about to: to move the clock earlier would wake nobody.
+    // A thread that entered before is asleep, or about to be: advancing the clock earlier would
+    // wake none.
     clock_.wait_for_sleepers(sleepers);
     clock_.advance(hours(2));
   }
@@ -75,7 +76,7 @@ class Trap {
   int pausing_ PENSTOCK_GUARDED_BY(mutex_) = 0;
   bool open_ PENSTOCK_GUARDED_BY(mutex_) = false;
 };
-using TrapPtr = std::shared_ptr<Trap>;  // an abandoned thread may need it long after
+using TrapPtr = std::shared_ptr<Trap>;  // an abandoned thread may need it much later
 
 constexpr std::int64_t kCount = 60;
 
@@ -91,7 +92,7 @@ Dataset generated(const TrapPtr& trap) {
       {.name = "held"});
 }
 
-/// Where the trap lies, by number.
+/// The place of the trap, by number.
 constexpr unsigned kPlaces = 9;
 Dataset trapped(unsigned place, const TrapPtr& trap) {
   const Dataset indexed = Dataset::range(kCount);
@@ -141,7 +142,7 @@ std::size_t rest_of(Loader& loader) {
   return rows;
 }
 
-/// Consumes until it is stopped or the epoch ends; returns the rows that came.
+/// Consumes until it is stopped or the epoch ends; returns the number of rows.
 std::size_t consume(Loader& loader, std::atomic<bool>& cancelled) {
   try {
     std::size_t rows = 0;
@@ -157,7 +158,7 @@ int runs() {
   return std::getenv("PENSTOCK_LONG") != nullptr ? 1000 : 200;
 }
 
-TEST(StopsTest, AStopAtAnyMomentReturnsAndTheLoaderGoesOn) {
+TEST(StopsTest, AStopAtAnyMomentReturnsAndTheLoaderStaysUsable) {
   std::mt19937 draw(3);  // NOLINT: the same each time
   for (int run = 0; run < runs(); ++run) {
     const auto place = static_cast<unsigned>(draw() % kPlaces);
@@ -180,16 +181,16 @@ TEST(StopsTest, AStopAtAnyMomentReturnsAndTheLoaderGoesOn) {
     for (int i = 0; i < patience; ++i) yield_thread();
     trap->open();
     stopper.join();
-    // A stop that came before the consumer's first run finds nothing to stop.
+    // A stop before the consumer's first run is a no-op.
     loader.stop();
     consumer.join();
     ASSERT_EQ(Pool::abandoned(), 0U);
-    // It goes on where it was; so does a fresh one.
+    // It resumes; so does a new loader.
     if (cancelled) {
       const State at = loader.state();
       Loader resumed(trapped(place, trap), {.threads = threads});
       resumed.restore(at);
-      // Where it was stopped behind the last batch, the state is the start of the next epoch.
+      // If it was stopped after the last batch, the state is the start of the next epoch.
       std::uint64_t left = rest_of(loader);
       if (left == 0) left = rest_of(loader);
       ASSERT_EQ(rest_of(resumed), left);
@@ -200,7 +201,7 @@ TEST(StopsTest, AStopAtAnyMomentReturnsAndTheLoaderGoesOn) {
   Pool::set_shared_threads(0);
 }
 
-TEST(StopsTest, WhatDoesNotComeBackIsAbandonedByNameAndTheNextLoaderWorks) {
+TEST(StopsTest, AFunctionThatDoesNotReturnIsAbandonedByNameAndTheNextLoaderWorks) {
   for (unsigned place = 0; place < kPlaces; ++place) {
     SCOPED_TRACE("place " + std::to_string(place));
     Pool::set_shared_threads(2);
@@ -213,15 +214,15 @@ TEST(StopsTest, WhatDoesNotComeBackIsAbandonedByNameAndTheNextLoaderWorks) {
       std::atomic<bool> cancelled{false};
       Thread consumer("consumer", [&] { consume(loader, cancelled); });
       trap->wait_for_somebody();
-      // A stop between two calls of next() ends no wait, and the next call begins again.
+      // A stop between two calls of next() ends no wait, and the next call starts again.
       while (!cancelled) {
         loader.stop();
         for (int i = 0; i < 10000 && !cancelled; ++i) yield_thread();
       }
       consumer.join();
       EXPECT_GE(Pool::abandoned(), 1U);
-      EXPECT_THAT(*texts, AnyOf(HasSubstr("1 thread did not come back and was abandoned"),
-                                HasSubstr("threads did not come back and were abandoned")));
+      EXPECT_THAT(*texts, AnyOf(HasSubstr("1 thread did not return and was abandoned"),
+                                HasSubstr("threads did not return and were abandoned")));
       EXPECT_THAT(*texts, HasSubstr("held"));
       EXPECT_THAT(*texts, AnyOf(HasSubstr(" 12 "), HasSubstr(" more "))) << "or the block it is in";
       Loader other(Dataset::range(30).filter([](std::int64_t) { return true; }).batch(4),
@@ -241,7 +242,7 @@ TEST(StopsTest, ALoaderMayBeDestroyedAtAnyMoment) {
   std::mt19937 draw(5);  // NOLINT: the same each time
   for (int run = 0; run < runs(); ++run) {
     const auto place = static_cast<unsigned>(draw() % kPlaces);
-    const auto trap = std::make_shared<Trap>(Hold::wait, -1);  // nobody comes with it
+    const auto trap = std::make_shared<Trap>(Hold::wait, -1);  // no call has this number
     Loader loader(trapped(place, trap), {.threads = static_cast<unsigned>(draw() % 3)});
     for (auto steps = draw() % 12; steps > 0; --steps) loader.next();
     for (auto i = draw() % 50; i > 0; --i) yield_thread();
@@ -249,7 +250,7 @@ TEST(StopsTest, ALoaderMayBeDestroyedAtAnyMoment) {
   EXPECT_EQ(Pool::abandoned(), 0U);
 }
 
-TEST(StopsTest, StoppingTwiceOrWithoutARunIsNothing) {
+TEST(StopsTest, StoppingTwiceOrWithoutARunIsANoOp) {
   Loader loader(generated(nullptr).batch(4), {.threads = 2});
   loader.stop();
   EXPECT_TRUE(loader.next());

@@ -1,5 +1,5 @@
 #pragma once
-// Small streams that between them use every verb that makes or takes one.
+// Small streams that together use every verb that creates or accepts one.
 
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace penstock::testing {
 
-/// Samples whose fields only running shows.
+/// Samples whose fields are unknown before running.
 inline Dataset told(std::int64_t count) {
   return Dataset::from_generator([count] {
     return [i = std::int64_t{0}, count]() mutable -> std::optional<Sample> {
@@ -25,7 +25,7 @@ inline Dataset told(std::int64_t count) {
   });
 }
 
-/// Other elements each time through.
+/// Other elements in each round.
 inline Dataset changing() {
   return Dataset::from_generator([](GeneratorStart start) {
     const auto first = static_cast<std::int64_t>(100 * start.epoch + 10 * start.round);
@@ -53,7 +53,7 @@ inline Dataset rows_of_elements(std::int64_t count) {
       .unbatch();
 }
 
-/// Sources of streams, and what is done to their rows before batch.
+/// Sources of streams, and verbs of rows before batch.
 inline std::vector<Dataset> streams_of_rows() {
   std::vector<Dataset> all;
   for (const std::int64_t count : {0, 1, 4, 13}) {

@@ -1,4 +1,4 @@
-// The tail policies as a consumer sees them: real batches of all shares.
+// The tail policies from a consumer's view: real batches of all shares.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ Dataset squares(std::int64_t count) {
   return Dataset::range(count).map([](std::int64_t x) { return static_cast<double>(x * x + 1); });
 }
 
-/// The rule of DESIGN, with what the batches say: valid, weight, loss_scale, counts.
+/// The rule of DESIGN, checked with valid, weight, loss_scale and the counts of the batches.
 void expect_step(const Step& step, std::uint64_t slots) {
   double sum = 0;
   double average = 0;
@@ -82,7 +82,7 @@ void expect_step(const Step& step, std::uint64_t slots) {
   ASSERT_NEAR(average, sum / static_cast<double>(valid), 1e-5 * average);
 }
 
-TEST(TailsLoaderTest, BatchesOfEveryPolicyAreWholeAndWeighTheirSamplesAlike) {
+TEST(TailsLoaderTest, BatchesOfEveryPolicyAreCompleteAndWeighSamplesEqually) {
   for (const std::int64_t count : {0, 1, 2, 5, 12, 13, 17})
     for (const std::int64_t size : {1, 4, 5, 16})
       for (const std::uint32_t shares : {1U, 2U, 3U, 4U, 7U})
@@ -108,19 +108,19 @@ TEST(TailsLoaderTest, BatchesOfEveryPolicyAreWholeAndWeighTheirSamplesAlike) {
         }
 }
 
-TEST(TailsLoaderTest, AWrapTakesTheFirstSamplesOfItsRoundAgain) {
+TEST(TailsLoaderTest, AWrapRepeatsTheFirstSamplesOfItsRound) {
   Loader loader(Dataset::range(7).shuffle({.seed = 5}).batch(4, {.tail = Tail::wrap}).repeat(3),
                 {.threads = 2});
   const auto steps = epoch_of(loader);
   ASSERT_EQ(steps.size(), 6U);
   for (std::size_t round = 0; round < 3; ++round)
     EXPECT_EQ(steps[2 * round + 1].back(), steps[2 * round].front());
-  EXPECT_NE(steps[0], steps[2]) << "each round has an order of its own";
+  EXPECT_NE(steps[0], steps[2]) << "each round has its own order";
   Loader small(Dataset::range(2).batch(5, {.tail = Tail::wrap}), {.threads = 0});
   EXPECT_THAT(epoch_of(small), ElementsAre(Ids{0, 1, 0, 1, 0}));
 }
 
-TEST(TailsLoaderTest, ASampleThatComesOnceMoreDrawsOtherNumbers) {
+TEST(TailsLoaderTest, ARepeatedSampleDrawsOtherNumbers) {
   const auto draw = [](std::int64_t, Rng& rng) {
     return static_cast<std::int64_t>(rng.integer(1ULL << 60));
   };
@@ -138,7 +138,7 @@ TEST(TailsLoaderTest, ASampleThatComesOnceMoreDrawsOtherNumbers) {
   EXPECT_EQ(std::ranges::adjacent_find(all), all.end());
 }
 
-TEST(TailsLoaderTest, SkippedRowsOfAPaddedShareAreEmptiedInTheirPlace) {
+TEST(TailsLoaderTest, SkippedRowsOfAPaddedShareBecomePadding) {
   const auto refuse_three = [](const Sample& sample) {
     const auto x = sample.tensor().item<std::int64_t>();
     if (x == 3 || x == 9) throw SampleError("not this one");
@@ -166,7 +166,7 @@ TEST(TailsLoaderTest, SkippedRowsOfAPaddedShareAreEmptiedInTheirPlace) {
   }
 }
 
-TEST(TailsLoaderTest, AStateGoesOnAtEveryBatchSizeFromEveryPosition) {
+TEST(TailsLoaderTest, AStateResumesAtEveryBatchSizeFromEveryPosition) {
   const Dataset samples = Dataset::range(13).shuffle({.seed = 2});
   for (const Tail tail : kTails)
     for (const std::int64_t size : {1, 13}) {
@@ -211,7 +211,7 @@ TEST(TailsLoaderTest, AStateGoesOnAtEveryBatchSizeFromEveryPosition) {
     }
 }
 
-TEST(TailsLoaderTest, StepsThatWereDeliveredAreReplayedWithTheTailTheyHad) {
+TEST(TailsLoaderTest, DeliveredStepsAreReplayedWithTheirTail) {
   const Dataset samples = Dataset::range(13).shuffle({.seed = 2});
   for (const Tail tail : {Tail::even, Tail::wrap, Tail::pad, Tail::drop}) {
     Loader before(samples.batch(4), {.tail = tail, .threads = 0});
@@ -227,21 +227,21 @@ TEST(TailsLoaderTest, StepsThatWereDeliveredAreReplayedWithTheTailTheyHad) {
   }
 }
 
-TEST(TailsLoaderTest, AStrictStateWhoseRestDoesNotDivideIsRefusedWithTheNumbers) {
+TEST(TailsLoaderTest, AStrictStateWhoseRestDoesNotDivideIsRejectedWithTheSizes) {
   const Dataset samples = Dataset::range(12);
   Loader before(samples.batch(4), {.tail = Tail::strict, .threads = 0});
   before.next();
   Loader after(samples.batch(6), {.tail = Tail::strict, .threads = 0});
   try {
     after.restore(before.state());
-    FAIL() << "8 samples came in batches of 6";
+    FAIL() << "8 samples were delivered in batches of 6";
   } catch (const StateError& error) {
     EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("batches of 6"), HasSubstr("8 samples"),
                                              HasSubstr("tail=short")));
   }
 }
 
-TEST(TailsLoaderTest, UnbatchGivesTheSamplesAndWhatAWrapRepeats) {
+TEST(TailsLoaderTest, UnbatchDeliversTheSamplesAndTheRepeatsOfAWrap) {
   const auto unbatched = [](Tail tail) {
     Loader loader(Dataset::range(5).batch(3, {.tail = tail}).unbatch().batch(100), {.threads = 0});
     return ids_of(*loader.next_step());
@@ -254,7 +254,7 @@ TEST(TailsLoaderTest, UnbatchGivesTheSamplesAndWhatAWrapRepeats) {
             Cardinality::of(6));
 }
 
-TEST(TailsLoaderTest, ASampleOfBatchesIsTheRowThatTheBatchesHold) {
+TEST(TailsLoaderTest, SampleOfABatchedDatasetReturnsTheRowOfTheBatch) {
   const auto sums = [](const Sample& batch) {
     const auto x = batch.tensor().values<std::int64_t>();
     std::vector<std::int64_t> all(x.size(), std::accumulate(x.begin(), x.end(), std::int64_t{0}));

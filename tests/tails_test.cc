@@ -1,5 +1,5 @@
-// Every tail policy, from the pure functions alone: what the steps of a pass hold, how they are
-// cut, and what a row weighs. Small cases all of them, large ones at random.
+// Every tail policy, from the pure functions alone: the samples of the steps of a pass, their cut,
+// and the weight of a row. All small cases, and large ones at random.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ constexpr Tail kTails[] = {Tail::short_, Tail::drop, Tail::even,
                            Tail::pad,    Tail::wrap, Tail::strict};
 __extension__ using Wide = __int128;
 
-/// An exact number. Only what the tests add up; the values stay far below 2^127.
+/// An exact number. Supports only what the tests need; the values stay far below 2^127.
 struct Exact {
   Wide over = 0;
   Wide under = 1;
@@ -85,7 +85,7 @@ ShareFacts facts_of(const Cut& cut, std::uint32_t share) {
   return facts;
 }
 
-/// A loss for each sample; any numbers will do as long as no mean of them comes out by chance.
+/// A loss for each sample; any numbers will do as long as no two means are equal by chance.
 std::int64_t loss(std::uint64_t sample) {
   return static_cast<std::int64_t>((sample * sample * 7919 + 104729 * sample + 13) % 1009) - 300;
 }
@@ -105,7 +105,7 @@ void expect_balanced(const Cut& cut, const std::string& words) {
   ASSERT_EQ(next, cut.rows) << words;
 }
 
-/// What R replicas that each take the mean over their slots end up with is the mean of the step.
+/// If R replicas each take the mean over their slots, the result is the mean of the step.
 void expect_true_mean(const Place& place, const Cut& cut, const std::string& words) {
   const auto value = [&](std::uint64_t row) {
     const std::uint64_t at = place.first + row;
@@ -125,7 +125,7 @@ void expect_true_mean(const Place& place, const Cut& cut, const std::string& wor
   ASSERT_EQ(average, Exact(all, static_cast<Wide>(place.count))) << words;
 }
 
-/// How often each sample must come.
+/// The expected number of deliveries of each sample.
 std::vector<std::uint64_t> wanted_counts(const Case& one) {
   std::vector<std::uint64_t> counts(one.samples, 1);
   if (one.tail == Tail::drop)
@@ -176,7 +176,7 @@ void expect_pass(const Case& one, const Geometry& geometry) {
   ASSERT_EQ(counts, wanted_counts(one));
 }
 
-TEST(TailsTest, EverySmallCaseCoversBalancesAndWeighsAsItsPolicySays) {
+TEST(TailsTest, EverySmallCaseCoversBalancesAndWeighsByItsPolicy) {
   for (std::uint64_t samples = 0; samples <= 64; ++samples)
     for (std::uint64_t batch = 1; batch <= 16; ++batch)
       for (std::uint64_t shares = 1; shares <= 8; ++shares)
@@ -213,7 +213,7 @@ TEST(TailsTest, TheContentOfAStepDoesNotDependOnTheNumberOfShares) {
       }
 }
 
-/// Large numbers, of all magnitudes alike.
+/// Large numbers, of all magnitudes equally often.
 class Draw {
  public:
   std::uint64_t upto(std::uint64_t most) {
@@ -225,7 +225,7 @@ class Draw {
   Case one() {
     const Tail tail = kTails[upto(std::size(kTails) - 1)];
     Case drawn{magnitude(1'000'000'000'000), 1 + magnitude(1'000'000), 1 + magnitude(4095), tail};
-    // Sizes that nearly divide are where mistakes live.
+    // Mistakes are most likely for sizes that nearly divide.
     if (upto(2) == 0) drawn.samples = drawn.batch * magnitude(100'000) + upto(2);
     return drawn;
   }
@@ -234,7 +234,7 @@ class Draw {
   std::mt19937_64 engine_{20240611};  // NOLINT: the same cases every time
 };
 
-/// Each sample of the step has exactly the V-th part in the average, whichever share it is in.
+/// Each sample of the step contributes exactly the V-th part of the average, in any share.
 void expect_equal_parts(const Cut& cut, std::uint32_t share, const std::string& words) {
   const ShareFacts facts = facts_of(cut, share);
   if (facts.rows == 0) return;
@@ -244,7 +244,7 @@ void expect_equal_parts(const Cut& cut, std::uint32_t share, const std::string& 
   ASSERT_EQ(part, Exact(1, static_cast<Wide>(cut.rows))) << words;
 }
 
-/// Step `step` and the one after it meet; the last one of a round ends where the round does.
+/// Step `step` and the next one are adjacent; the last one of a round ends where the round ends.
 void expect_joined(const Case& one, const Geometry& geometry, std::uint64_t step) {
   const Place place = geometry.step(0, step);
   ASSERT_GE(place.count, 1U);
@@ -285,7 +285,7 @@ std::uint64_t random_cases() {
   return std::getenv("PENSTOCK_LONG") != nullptr ? 1'000'000 : 20'000;
 }
 
-TEST(TailsTest, RandomLargeCasesHoldInTheStepsThatAreLookedAt) {
+TEST(TailsTest, RandomLargeCasesHoldInTheCheckedSteps) {
   Draw draw;
   for (std::uint64_t i = 0; i < random_cases(); ++i) {
     const Case one = draw.one();
@@ -301,7 +301,7 @@ TEST(TailsTest, RandomLargeCasesHoldInTheStepsThatAreLookedAt) {
   }
 }
 
-TEST(TailsTest, RandomLargeCasesGoOnAtAnotherBatchSize) {
+TEST(TailsTest, RandomLargeCasesResumeAtAnotherBatchSize) {
   Draw draw;
   for (std::uint64_t i = 0; i < random_cases(); ++i) {
     const Case before = draw.one();
@@ -312,7 +312,7 @@ TEST(TailsTest, RandomLargeCasesGoOnAtAnotherBatchSize) {
     after.batch = 1 + draw.magnitude(1'000'000);
     const Geometry geometry(Steps::leaf(0, {after.samples, after.batch, after.tail}),
                             first.segments(), {step, first.position(step), after.batch});
-    // What is left is a pass of its own, as far as its steps go.
+    // The rest is a pass of its own, up to its last step.
     Case rest = after;
     rest.samples = before.samples - first.position(step);
     SCOPED_TRACE(before.words() + ", then " + rest.words());

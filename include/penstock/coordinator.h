@@ -1,7 +1,7 @@
 #pragma once
-// What ranks must agree on, through one small interface: every exchange gathers texts.
-// Implementations: a single process, and ranks that are threads of one process (both here);
-// <penstock/train/process_group.h> connects processes. A class of your own can use MPI or a store.
+// The interface through which ranks agree: every exchange gathers texts. Implementations: a single
+// process, and ranks that are threads of one process (both here); train/process_group.h connects
+// processes.
 
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,6 @@
 #pragma once
-// Files are injected: the engine touches them through an Io, and LoaderOptions::io replaces the one
-// that reads the files of samples. Listings and ledgers use the real one; it reads with pread and
-// never maps, so that a file truncated meanwhile is an error and not a SIGBUS.
+// Files are injected: everything the engine reads goes through an Io. Files are read with pread,
+// never mapped, so that a truncated file is an error and not a SIGBUS.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,10 +17,11 @@ namespace penstock {
 /// The bytes of a file. `resize` leaves new bytes uninitialized.
 using Bytes = std::vector<std::byte, detail::UnwrittenAllocator<std::byte>>;
 
-/// A folder that files must be in when they are opened, even if they were replaced meanwhile.
+/// A folder that must contain a file when it is opened, even if the file was replaced after
+/// listing.
 struct FileRoot {
-  std::string given;  // as paths begin
-  std::string real;   // the same without links; empty: determined at each read
+  std::string given;  // the prefix of paths
+  std::string real;   // the same without links; empty: resolved at each read
   bool links = true;  // false: no links below it
 };
 
@@ -54,10 +54,9 @@ class Io {
   /// Reads exactly `length` bytes of `path` from `offset`; a Failure if the file ends before.
   virtual Result<Bytes> read(const std::string& path, std::uint64_t offset,
                              std::uint64_t length) = 0;
-  /// Reads the whole file if it is as `wanted` says.
+  /// Reads the whole file if it meets `wanted`.
   virtual Result<Bytes> read_whole(const std::string& path, const WholeFile& wanted) = 0;
-  /// Reads the whole file, of at most `bytes_max` bytes; also if the size is not known before
-  /// (/proc).
+  /// Reads the whole file, of at most `bytes_max` bytes, even if its size is unknown (/proc).
   virtual Result<std::string> read_text(const std::string& path, std::uint64_t bytes_max) = 0;
 
   /// The entries of a folder, in any order, without "." and "..".

@@ -1,6 +1,6 @@
 #pragma once
-// Bad data is normal: what can fail on a sample, such as reading its file, returns a Result instead
-// of throwing, and the loader decides what to do (see OnError).
+// Bad data is normal: a function that can fail for a sample returns a Result; run/ decides how to
+// handle it.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace penstock {
 
-/// Why something failed, and where; becomes a SampleError unless it is skipped.
+/// The cause of a failure, and where it occurred; becomes a SampleError unless it is skipped.
 struct Failure {
   enum class Kind : std::uint8_t {
-    data,       // the sample or its function is wrong, and will be next time
-    transient,  // an IO error that may not occur again
-    no_memory,  // retried as `transient`; when it occurs again it is the sample's fault
-    exit,       // no policy skips it: the program is asked to end
-    cancelled,  // the loader was stopped; nobody will see the row
+    data,       // the sample or its function is wrong, and a retry will not help
+    transient,  // an IO error that a retry may avoid
+    no_memory,  // retried like `transient`; a second time it is the sample's failure
+    exit,       // never skipped: the program must end
+    cancelled,  // the loader was stopped; the row is not delivered
   };
   std::string message = {};
   Where where = {};
@@ -33,11 +33,11 @@ struct Failure {
 
   [[nodiscard]] bool transient() const { return kind == Kind::transient; }
   [[nodiscard]] bool cancelled() const { return kind == Kind::cancelled; }
-  /// True where no other row is worth computing.
+  /// True if computing other rows is pointless.
   [[nodiscard]] bool ends_pass() const { return kind == Kind::exit || kind == Kind::cancelled; }
-  /// True where no policy may skip the sample.
+  /// True if no policy may skip the sample.
   [[nodiscard]] bool must_raise() const { return transient() || ends_pass(); }
-  /// For what cannot be asked a second time.
+  /// For a call that must not be retried.
   void make_permanent() {
     if (kind == Kind::transient) kind = Kind::data;
   }

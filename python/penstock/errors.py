@@ -28,7 +28,7 @@ _PYTHON = (
     (r"with that size left open", "with None for that size"),
     (r"an Rng is keyed", "rng() is keyed"),
     (r"take no Rng", "not draw random numbers"),
-    (r"next\(\) gives nothing", "the loop ends"),
+    (r"next\(\) returns nothing", "the loop ends"),
     (r"(map them to one shape) first", rf"\1, or {_OTHER_SIZES}"),
     (r"((?:for every (?:index|sample)|the same fields); the first one decided what they are"
      r"|for every index|the same fields; the first one decided them)$",

@@ -1,4 +1,4 @@
-"""What the articles' programs share: samples that carry their number, a tiny linear model, and fit
+"""Shared by the articles' programs: samples that contain their number, a tiny linear model, and fit
 as a loop over strategy.run."""
 
 import struct
@@ -38,7 +38,7 @@ def gradients(weights, ids):
 
 
 def by_hand(steps):
-    """The weights of one device, from plain loops and nothing of the library."""
+    """The weights of one device, from plain loops, without the library."""
     weights = np.zeros(3)
     for ids in steps:
         weights = weights - 0.1 * gradients(weights, ids).mean(axis=0)
@@ -79,7 +79,7 @@ class AdamW(Adam):
 
 
 class Fit:
-    """What a fit did. The loss of every sample is 1, so any other loss is a wrong weight."""
+    """The result of a fit. The loss of every sample is 1, so any other loss is a wrong weight."""
 
     def __init__(self, dataset, replicas, epochs=1, optimizer=Sgd, **options):
         self.weights = np.zeros(3)
@@ -112,7 +112,7 @@ class Fit:
 
 
 class Meeting:
-    """Notices two calls at once: one that is alone waits for another, until two have met or one
+    """Detects two concurrent calls: the first waits for another, until two have met or one
     has waited in vain."""
 
     def __init__(self):
@@ -132,7 +132,7 @@ class Meeting:
 
 
 class Batches(ps.Sequence):
-    """Batches of consecutive numbers; `sizes` says how many rows each has."""
+    """Batches of consecutive numbers; `sizes` has the number of rows of each."""
 
     def __init__(self, sizes):
         self.num_batches = len(sizes)  # as in the article: the name is the user's
@@ -162,7 +162,7 @@ def png(path, pixels):
 
 
 def influences(samples, batch, replicas, loop):
-    """How much each sample moves the model, in units of what it should."""
+    """How much each sample moves the model, relative to the expected amount."""
     strategy = ps.MirroredStrategy(devices(replicas))
     moved = np.zeros(samples)
     for step in strategy.distribute(ps.range(samples).batch(batch)):
@@ -180,7 +180,7 @@ def influences(samples, batch, replicas, loop):
 
 
 class LightOrDark:
-    """Tells light pictures from dark ones by one weight."""
+    """Separates light images from dark ones with one weight."""
 
     def __init__(self):
         self.weight, self.bias = 0.0, 0.0
@@ -199,7 +199,7 @@ class LightOrDark:
 
 
 class InnerIterator(Batches):
-    """Answers with what comes next, whatever index is asked for."""
+    """Returns its next entry, whatever the index."""
 
     def __init__(self, sizes):
         super().__init__(sizes)
@@ -210,7 +210,7 @@ class InnerIterator(Batches):
 
 
 def refusal_of(call):
-    """The text of the ConfigError that `call` raises, or nothing."""
+    """The text of the ConfigError that `call` raises, or None."""
     try:
         call()
     except ps.ConfigError as error:
@@ -221,7 +221,7 @@ def refusal_of(call):
 
 
 def write_dark_and_light(folder, count):
-    """PNGs of 100 x 100 in two classes, taking turns."""
+    """PNGs of 100 x 100 in two classes, alternating."""
     for i in range(count):
         name = ("dark", "light")[i % 2]
         pixels = np.random.default_rng(i).integers(0, 128, (100, 100, 3), np.uint8)

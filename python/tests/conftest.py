@@ -1,4 +1,4 @@
-"""What the tests share: a way to run small programs, and to gather what a loader gives."""
+"""Shared by the tests: running small programs, and collecting the rows of a loader."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ import penstock as ps
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 import doc_blocks  # noqa: E402
 
-# A make that runs in the background hands down an ignored SIGINT, to the programs of tests too.
+# A make in the background ignores SIGINT, which the programs of tests inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -33,7 +33,7 @@ def steps_of(loader):
 
 
 def run_program(program, timeout=60):
-    """Runs a program in another interpreter; gives its exit code, stdout and stderr."""
+    """Runs a program in another interpreter; returns its exit code, stdout and stderr."""
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], timeout=timeout,
                           capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
@@ -48,5 +48,5 @@ def run_page(page, folder, having=()):
 
 @pytest.fixture
 def table():
-    """40 samples with an id each."""
+    """40 samples with ids."""
     return {"x": np.arange(120, dtype=np.float32).reshape(40, 3), "id": np.arange(40)}

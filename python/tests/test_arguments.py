@@ -1,4 +1,4 @@
-"""Arguments that are wrong: every public function refuses them in penstock's own words."""
+"""Wrong arguments: every public function raises one of penstock's errors."""
 
 import inspect
 
@@ -10,8 +10,8 @@ from penstock import foreign
 from penstock.loader import loader_options
 
 WRONG = [None, -1, 1.5, "x", 2**70, object(), True, b"\xff", [object()], float("nan")]
-# What a call may raise. TypeError and AttributeError are Python's own, for objects that are no
-# dataset, tensor or step; the texts below never stand in them.
+# The exceptions that a call may raise. TypeError and AttributeError are Python's own, for objects
+# that are not datasets, tensors or steps; they never contain the texts below.
 DOCUMENTED = (ps.ConfigError, ps.StateError, ps.IoError, IndexError, KeyError, TypeError,
               AttributeError)
 NEVER = ("bad_cast", "incompatible function arguments", "nanobind", "_native", "bad_alloc",
@@ -67,8 +67,8 @@ def picture_files(folder):
     return folder
 
 
-# Each public function with arguments that are right. A method is given as a function of nothing
-# that makes its object, and its name.
+# Each public function with valid arguments. A method is a function without arguments that creates
+# its object, and its name.
 FUNCTIONS = {
     "range": (lambda: ps.range, {"start": 0, "stop": 9, "step": 1}),
     "zip": (lambda: lambda one, strict: ps.zip(one, dataset(), strict=strict),
@@ -220,7 +220,7 @@ FUNCTIONS = {
 
 
 def image_ops():
-    """Every op of a chain, with the values that its signature has, or small ones."""
+    """Every op of a chain, with the defaults of its signature, or small values."""
     ops = {}
     for word in [name for name in vars(ps.image.Chain) if not name.startswith("_")]:
         if word not in ("seed", "step"):
@@ -231,7 +231,7 @@ def image_ops():
 
 
 def plain_methods():
-    """Methods that need no argument; their defaults are right."""
+    """Methods that need no argument; their defaults are valid."""
     for owner, make in ((ps.Dataset, dataset), (ps.Loader, loader)):
         for name, method in vars(owner).items():
             if inspect.isfunction(method) and not name.startswith("_"):
@@ -243,7 +243,7 @@ def plain_methods():
 
 
 FUNCTIONS = {**dict(plain_methods()), **FUNCTIONS, **image_ops()}
-ABSTRACT = {"Sequence", "Batch", "Plan", "Step", "Replica"}  # made by the engine or by the user
+ABSTRACT = {"Sequence", "Batch", "Plan", "Step", "Replica"}  # created by the engine or by the user
 
 
 def public_functions():
@@ -268,7 +268,7 @@ def public_functions():
 
 
 def defaults_of(function):
-    """The arguments that have a default; those that the tables above do not name are tried too."""
+    """The arguments with a default; those that are not in the tables above are tested, too."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # of the native module
@@ -277,12 +277,12 @@ def defaults_of(function):
             if each.default is not inspect.Parameter.empty}
 
 
-def test_every_public_function_is_tried_here():
+def test_every_public_function_is_covered():
     assert set(public_functions()) - set(FUNCTIONS) == set()
 
 
 @pytest.mark.parametrize("name", [name for name, (make, _) in FUNCTIONS.items() if make])
-def test_wrong_values_are_refused_in_words_of_our_own(name, tmp_path):
+def test_wrong_values_raise_penstocks_own_errors(name, tmp_path):
     make, right = FUNCTIONS[name]
     right = {**defaults_of(make()),
              **{key: picture_files(tmp_path) if value is picture_files else value
@@ -300,7 +300,7 @@ def test_wrong_values_are_refused_in_words_of_our_own(name, tmp_path):
     assert wrong_words == []
 
 
-# What must be refused, with the sentence that says what to do
+# Calls that must raise, with the sentence that says what to do
 
 REFUSED = {
     "threads=-1 is below 0 -> the maximum": lambda: ps.Loader(dataset().batch(2), threads=-1),
@@ -329,7 +329,7 @@ REFUSED = {
     "resize: height=None is not a value": lambda: chain().resize(None, 8),
     "Counted: count=-1 is below 0": lambda: ps.Counted(1.0, -1),
     "a Dataset is not made from 3": lambda: ps.Dataset(3),
-    # What would have no effect
+    # Calls without an effect
     "map: seed= is for Python functions": lambda: ps.from_paths(["a"]).map(chain(), seed=3),
     "...seed(n) sets the seed of a chain": lambda: ps.from_paths(["a"]).map(chain(), seed=3),
     "map: spec= is for Python functions": lambda: dataset().map(ps.cast("int8"),
@@ -346,13 +346,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("words", REFUSED)
-def test_numbers_out_of_range_say_what_is_wanted(words):
+def test_numbers_out_of_range_name_the_range(words):
     with pytest.raises(ps.ConfigError) as raised:
         REFUSED[words]()
     assert words in str(raised.value) and " -> " in str(raised.value)
 
 
-def test_whole_numbers_of_numpy_are_taken():
+def test_numpy_integers_are_accepted():
     rows = dataset().take(np.int64(6)).shuffle(seed=np.uint8(3), window=np.int32(2))
     assert len(ps.Loader(rows.batch(np.int16(2)), threads=np.int8(0))) == 3
     assert loader().step(np.int64(1)).step == 1
@@ -423,7 +423,7 @@ def test_a_name_of_another_library_says_what_to_write_instead(words):
     assert isinstance(raised.value, AttributeError)  # so that hasattr is False
 
 
-def test_the_table_of_foreign_words_holds_no_word_of_ours():
+def test_the_table_of_foreign_words_has_no_penstock_word():
     for word, names in foreign.ARGUMENTS.items():
         own = [getattr(place, word) for place in (ps, ps.Dataset) if word in vars(place)]
         for function in own:
@@ -433,7 +433,7 @@ def test_the_table_of_foreign_words_holds_no_word_of_ours():
     assert all(hasattr(ps, name) for name in foreign.SOURCES)
 
 
-def test_a_type_error_of_a_users_own_function_is_left_alone():
+def test_a_type_error_of_a_users_function_is_unchanged():
     def wrong(dataset):
         raise TypeError("my own")
 
@@ -446,10 +446,10 @@ def test_signatures_and_help_are_those_of_the_functions():
     assert ps.Loader.__init__.__doc__ and ps.range.__doc__.startswith("The numbers")
 
 
-def test_the_keywords_of_loader_are_those_that_the_engine_knows():
+def test_the_keywords_of_loader_match_the_engine():
     known = set(ps._native.loader_keywords())
     keywords = set(inspect.signature(ps.Loader.__init__).parameters)
-    # Python's own: the dataset, epochs that are counted in steps, and debugging in this thread.
+    # Only in Python: the dataset, epochs counted in steps, and debugging in this thread.
     assert keywords - {"self", "dataset", "steps_per_epoch", "debug"} == known - {"shares_from"}
     checked = set(inspect.signature(loader_options).parameters)
     assert checked - {"debug"} == known

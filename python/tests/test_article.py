@@ -1,11 +1,11 @@
-"""The model of the articles' programs is what it should be."""
+"""The model of the articles' programs is right."""
 
 import numpy as np
 from article import features, gradients
 
 
-def test_gradients_of_the_model_are_what_they_should():
-    """The model of these tests, by a small step."""
+def test_gradients_of_the_model_are_right():
+    """Compares with finite differences."""
     weights = np.array([0.3, -0.2, 0.1])
 
     def loss(at):

@@ -1,4 +1,4 @@
-"""What is wrong is said before anything runs, or names the sample."""
+"""Mistakes in the set-up raise before anything runs; errors in the data name the sample."""
 
 import itertools
 import multiprocessing
@@ -58,21 +58,21 @@ def test_big_endian_arrays(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "datetime64[s]", "longdouble", "i4,i4"])
-def test_dtypes_that_no_tensor_holds(dtype):
+def test_unsupported_dtypes(dtype):
     with refused("dtype"):
         ps.from_tensor_slices(np.zeros(3, dtype))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2",
                                    "f4", "f8"])
-def test_dtypes_that_are_fine(dtype):
+def test_supported_dtypes(dtype):
     array = np.array([0, 1, 1], dtype)
     batch = next(iter(ps.Loader(ps.from_tensor_slices(array).batch(3))))
     assert batch.numpy().dtype == array.dtype and batch.numpy().tolist() == array.tolist()
     assert type(ps.from_tensor_slices(array).sample(1)) is type(array[1])
 
 
-def test_a_generator_where_a_function_that_makes_one_is_wanted():
+def test_a_generator_instead_of_a_factory():
     def numbers():
         yield 1
 
@@ -84,7 +84,7 @@ def test_a_generator_where_a_function_that_makes_one_is_wanted():
         ps.from_generator(7)
 
 
-def test_a_generator_function_where_a_function_is_wanted():
+def test_a_generator_function_instead_of_a_function():
     def several(x):
         yield x
 
@@ -122,10 +122,10 @@ def test_len_of_a_stream_before_it_is_batched():
         len(ps.range(3).repeat())
 
 
-# Worker processes of others around a loader of ours
+# Worker processes of other libraries around a loader
 
 def test_a_loader_sent_to_spawned_workers():
-    """What torch's DataLoader does with num_workers>0 under spawn: the object is pickled."""
+    """torch's DataLoader with num_workers>0 under spawn pickles the object."""
     loader = ps.Loader(ps.range(10).batch(2))
     process = multiprocessing.get_context("spawn").Process(target=list, args=(loader,))
     with pytest.raises(TypeError, match="cannot be pickled.*num_workers=0"):
@@ -160,7 +160,7 @@ print([batch.numpy().tolist() for batch in around], flush=True)
 
 @pytest.mark.parametrize("before", ["", "next(iter(around))"])
 def test_a_loader_in_forked_workers(before):
-    """And under fork: it is told in the worker, and the parent's is as it was."""
+    """Under fork the worker raises, and the parent's loader is not affected."""
     code, out, error = run_program(FORKED.format(before=before))
     rows = "[[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]\n"
     assert (code, out) == (0, "True True\n" + rows), error
@@ -197,7 +197,7 @@ def test_every_batch_of_an_epoch_may_be_kept():
     assert (np.concatenate(views) == np.concatenate([x] * 3)).all()
 
 
-def test_threads_that_share_an_iterator_are_told():
+def test_threads_that_share_an_iterator_raise():
     inside, go = threading.Event(), threading.Event()
 
     def wait(x):
@@ -215,7 +215,7 @@ def test_threads_that_share_an_iterator_are_told():
         next(loop)
     states = []
     asking = threading.Thread(target=lambda: states.append(loader.state_dict()))
-    asking.start()  # waits for next(): only two of those are an error
+    asking.start()  # waits for next(): only two concurrent calls of next() are an error
     go.set()
     other.join()
     asking.join()
@@ -235,7 +235,7 @@ def test_threads_that_iterate_one_loader_each_get_an_epoch():
     assert seen == [list(range(1000))] * 6
 
 
-# Answers that change
+# Results that change
 
 def answers():
     first = itertools.count()
@@ -279,11 +279,11 @@ def test_arity_is_checked_before_anything_runs():
 
 
 def test_batches_are_not_batched_again():
-    with refused("batches already"):
+    with refused("already batches"):
         ps.range(10).batch(2).batch(2)
 
 
-def test_numbers_that_make_no_sense():
+def test_invalid_numbers():
     for call in (lambda: ps.range(10).batch(0), lambda: ps.range(10).batch(-3),
                  lambda: ps.range(10).take(-2), lambda: ps.range(10).repeat(-2),
                  lambda: ps.range(10).shard(2, 2), lambda: ps.range(0, 10, 0),
@@ -317,7 +317,7 @@ def test_keys_of_dicts_are_names():
         ps.from_tensor_slices({1: np.zeros(3)})
 
 
-def test_specs_that_are_none():
+def test_invalid_specs():
     with refused(r"3 is not the spec of a field -> use penstock\.Field\(dtype, shape\)"):
         ps.range(3).map(lambda x: x, spec=3)
     with refused("not a dtype"):

@@ -1,4 +1,4 @@
-"""Functions that do not return: what is reported, and how programs end all the same."""
+"""Functions that do not return: the report, and how programs still end."""
 
 import inspect
 import signal
@@ -67,7 +67,7 @@ def test_a_stall_report_shows_where_the_function_is():
     first = inspect.getsourcelines(wait_for_ever)[1]
     assert f'File "{__file__}", line {first + 1}, in wait_for_ever: never.wait(60)' in text
     assert "in stuck: wait_for_ever()" in text
-    # The frames stand below the line about their thread, before what else is in flight.
+    # The frames follow the line about their thread, before the other tasks in flight.
     assert text.index("sample 4") < text.index("in stuck") < text.index("in wait_for_ever")
     assert text.index("in wait_for_ever") < text.index("steps are in flight")
 

@@ -1,4 +1,4 @@
-"""collate_fn: a batch made of a list of samples, in threads and in worker processes."""
+"""collate_fn: a batch computed from a list of samples, in threads and in worker processes."""
 
 import os
 
@@ -27,7 +27,7 @@ PLACES = [{}, {"workers": 2}]
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_it_is_given_the_samples_and_makes_the_batch(place):
+def test_it_receives_the_samples_and_returns_the_batch(place):
     def collate(samples):
         assert isinstance(samples, list) and isinstance(samples[0], dict)
         return np.stack([sample["x"] for sample in samples]), np.array([s["y"] for s in samples])
@@ -71,7 +71,7 @@ def test_another_size_than_the_first_batchs_names_the_remedy(place):
     assert raised.value.where["step"] > 0
 
 
-def test_no_batch_is_collated_twice_to_look():
+def test_no_batch_is_collated_twice_to_learn_its_shape():
     calls = []
 
     def collate(samples):
@@ -93,13 +93,13 @@ def test_of_a_stream_and_after_filters():
     assert [batch.numpy().tolist() for batch in loader] == [[0, 2, 4, 6], [8, 10]]
 
 
-def test_torchs_tensors_and_lists_are_taken_as_arrays():
+def test_torch_tensors_and_lists_are_accepted_as_arrays():
     loader = ps.Loader(ps.range(4).batch(2, collate_fn=lambda samples: [x * 2 for x in samples]))
     assert rows_of(loader) == [0, 2, 4, 6]
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_what_it_raises_and_what_it_returns_wrongly_is_told(place):
+def test_exceptions_and_wrong_results_are_reported(place):
     def fail(samples):
         return np.array(samples) if samples[0] < 4 else {}["no such word"]
 
@@ -114,7 +114,7 @@ def test_what_it_raises_and_what_it_returns_wrongly_is_told(place):
             list(ps.Loader(ps.range(8).batch(4, collate_fn=collate, **place)))
 
 
-def test_samples_that_fail_before_it_are_left_out_of_its_list():
+def test_failed_samples_are_not_in_its_list():
     def fail(x):
         if x in (0, 5):
             raise ValueError(x)
@@ -148,7 +148,7 @@ def test_workers_are_other_processes_and_debug_is_here():
     assert set(rows_of(ps.Loader(data, debug=True))) == {os.getpid()}
 
 
-def test_what_is_wrong_is_said_before_it_runs():
+def test_wrong_arguments_raise_before_it_runs():
     with pytest.raises(ps.ConfigError, match="takes a function"):
         ps.range(4).batch(2, collate_fn=3)
     with pytest.raises(ps.ConfigError, match="workers= is for a collate_fn"):

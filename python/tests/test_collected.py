@@ -1,4 +1,4 @@
-"""Python's garbage collector frees objects that keep a loader of their own methods."""
+"""Python's garbage collector frees objects that hold a loader of their own methods."""
 
 import gc
 import weakref
@@ -11,7 +11,7 @@ import penstock as ps
 
 
 class Trainer:
-    """Keeps a loader whose dataset calls one of its methods."""
+    """Holds a loader whose dataset calls one of its methods."""
 
     def __init__(self, build, use):
         self.dataset = build(self)
@@ -66,7 +66,7 @@ def keep_the_loop(self):
 
 def collected(make):
     alive = weakref.ref(make())
-    for _ in range(100):  # threads of the engine give references back a little later
+    for _ in range(100):  # threads of the engine release references a little later
         gc.collect()
         if alive() is None:
             return True
@@ -87,7 +87,7 @@ def test_an_object_that_keeps_a_feed_of_its_methods_is_freed():
     assert collected(lambda: Trainer(BUILDS["map"], feed))
 
 
-def test_a_loop_keeps_the_functions_of_a_loader_that_is_gone():
+def test_a_loop_keeps_the_functions_of_a_deleted_loader_alive():
     def double(x):
         return x * 2
 
@@ -123,7 +123,7 @@ def test_collecting_while_loaders_run_breaks_nothing():
     assert sorted(rows) == list(range(0, 4000, 2))
 
 
-def test_a_closed_loader_lets_go_of_its_functions():
+def test_a_closed_loader_releases_its_functions():
     def double(x):
         return x * 2
 

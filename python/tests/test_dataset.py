@@ -1,4 +1,4 @@
-"""Datasets through the public API: sources, verbs, and what can be known before anything runs."""
+"""Datasets through the public API: sources, verbs, and what is known before anything runs."""
 
 import gc
 import weakref
@@ -14,7 +14,7 @@ def values(dataset):
     return [np.asarray(element).tolist() for element in dataset]
 
 
-def test_range_is_pythons():
+def test_range_equals_pythons_range():
     assert values(ps.range(4)) == [0, 1, 2, 3]
     assert values(ps.range(2, 9, 3)) == [2, 5, 8]
     assert values(ps.range(3, 0, -1)) == [3, 2, 1]
@@ -109,7 +109,7 @@ def test_filter_take_while_select_and_split():
     assert len(first) == len(train) == 800 and len(second) == len(rest) == 200
 
 
-def test_split_is_exact_and_says_when_a_part_would_be_empty():
+def test_split_is_exact_and_raises_if_a_part_would_be_empty():
     for size in (2, 10, 33):
         first, second = ps.range(size).split(0.5)
         assert (len(first), len(second)) == (round(size / 2 + 0.01), size - round(size / 2 + 0.01))
@@ -198,7 +198,7 @@ def test_spec_declares_what_a_function_returns():
     assert ps.range(4).map(lambda x: x).element_spec is None
 
 
-def test_text_and_bytes_travel():
+def test_text_and_bytes_are_preserved():
     words = ps.from_index(3, lambda i: {"name": f"number {i}é", "raw": bytes([i] * (i + 1))})
     assert words.sample(2) == {"name": "number 2é", "raw": b"\x02\x02\x02"}
     batch = next(iter(ps.Loader(words.batch(3))))
@@ -229,7 +229,7 @@ def test_other_text_is_other_data():
         ps.Loader(ps.from_tensor_slices(["a", "c"]).batch(1)).load_state_dict(state)
 
 
-def test_iterating_a_dataset_gives_samples_and_reshuffles():
+def test_iterating_a_dataset_yields_samples_and_reshuffles():
     dataset = ps.range(50).shuffle(seed=2)
     first, second = values(dataset), values(dataset)
     assert sorted(first) == sorted(second) == list(range(50))

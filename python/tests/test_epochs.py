@@ -18,13 +18,13 @@ def stream(count=7):
 
 
 def passes(dataset, count):
-    """The steps of so many passes, one after the other, by a plain loader."""
+    """The steps of `count` passes in sequence, by a plain loader."""
     plain = ps.Loader(dataset)
     return [step for _ in range(count) for step in steps_of(plain)]
 
 
 @pytest.mark.parametrize("make", [numbers, stream])
-def test_each_loop_gives_that_many_steps_and_the_next_continues(make):
+def test_each_loop_has_that_many_steps_and_the_next_continues(make):
     loader = ps.Loader(make(), steps_per_epoch=3)
     epochs = [steps_of(loader) for _ in range(7)]
     assert [len(each) for each in epochs] == [3] * 7 and len(loader) == 3
@@ -78,7 +78,7 @@ def test_a_state_of_a_plain_loader_is_counted_in_epochs():
     assert steps_of(loader) == expected[5:6] and steps_of(loader) == expected[6:9]
 
 
-def test_a_state_travels_between_a_loader_and_a_feed():
+def test_a_state_is_shared_between_a_loader_and_a_feed():
     feed = ps.OneDeviceStrategy().distribute(numbers(), steps_per_epoch=3)
     for _ in range(4):
         if feed.next() is None:
@@ -96,7 +96,7 @@ def test_a_state_travels_between_a_loader_and_a_feed():
 @pytest.mark.parametrize("options, epochs", [({}, [[5], [6, 0, 1]]),
                                              ({"restart": True}, [[0, 1, 2], [0, 1, 2]])])
 @pytest.mark.parametrize("make", [lambda: ps.range(7).batch(1), stream])
-def test_a_feed_takes_a_state_beyond_the_steps_of_its_epochs(make, options, epochs):
+def test_a_feed_loads_a_state_beyond_the_steps_of_its_epochs(make, options, epochs):
     plain = ps.Loader(make())
     loop = iter(plain)
     for _ in range(5):
@@ -107,7 +107,7 @@ def test_a_feed_takes_a_state_beyond_the_steps_of_its_epochs(make, options, epoc
             for _ in range(2)] == epochs
 
 
-def test_a_state_of_other_epochs_is_refused():
+def test_a_state_of_other_epochs_is_rejected():
     loader = ps.Loader(numbers(), steps_per_epoch=5)
     loop = iter(loader)
     for _ in range(4):
@@ -116,20 +116,20 @@ def test_a_state_of_other_epochs_is_refused():
         ps.Loader(numbers(), steps_per_epoch=3).load_state_dict(loader.state_dict())
 
 
-def test_a_loop_that_is_left_has_ended_its_epoch_and_the_data_continues():
+def test_leaving_a_loop_ends_its_epoch_and_the_data_continues():
     loader = ps.Loader(ps.range(7).batch(1), steps_per_epoch=3)
     for batch in loader:
         break
     assert steps_of(loader) == [[1], [2], [3]] and loader.epoch == 2
 
 
-def test_an_iterator_that_gave_nothing_has_ended_nothing():
+def test_an_unused_iterator_ends_no_epoch():
     loader = ps.Loader(ps.range(7).batch(1), steps_per_epoch=3)
     iter(loader)
     assert steps_of(loader) == [[0], [1], [2]] and loader.epoch == 1
 
 
-def test_two_loops_at_once_are_refused():
+def test_two_concurrent_loops_raise():
     loader = ps.Loader(ps.range(7).batch(1), steps_per_epoch=3)
     first = iter(loader)
     next(first)
@@ -139,18 +139,18 @@ def test_two_loops_at_once_are_refused():
         next(first)
 
 
-def test_a_pass_that_is_too_short_is_refused():
+def test_a_pass_that_is_too_short_raises():
     with pytest.raises(ps.ConfigError, match="has 7 steps, and steps_per_epoch is 8 -> repeat"):
         ps.Loader(numbers(), steps_per_epoch=8)
-    loader = ps.Loader(stream(), steps_per_epoch=8)  # a stream shows it when it ends
+    loader = ps.Loader(stream(), steps_per_epoch=8)  # a stream raises when it ends
     with pytest.raises(ps.ConfigError, match="has 7 steps, and steps_per_epoch is 8 -> repeat"):
         steps_of(loader)
 
 
-def test_set_epoch_keeps_the_place_of_the_epoch_under_way():
+def test_set_epoch_keeps_the_position_in_the_current_epoch():
     loader = ps.Loader(ps.range(7).batch(1), steps_per_epoch=3)
     for epoch in range(2):
-        loader.set_epoch(epoch)  # as training loops of torch do
+        loader.set_epoch(epoch)  # like training loops of torch
         assert len(steps_of(loader)) == 3
     loader.set_epoch(2)
     assert steps_of(loader) == [[6], [0], [1]]
@@ -158,7 +158,7 @@ def test_set_epoch_keeps_the_place_of_the_epoch_under_way():
         loader.set_epoch(1)
 
 
-def test_a_step_that_fails_is_asked_for_again():
+def test_a_failed_step_is_computed_again():
     calls = []
 
     def once(x):

@@ -1,4 +1,4 @@
-"""Python functions in the engine's threads: what they get, what they raise, what they draw."""
+"""Python functions in the engine's threads: arguments, exceptions, random numbers."""
 
 import gc
 import threading
@@ -14,7 +14,7 @@ from conftest import rows_of
 import penstock as ps
 
 
-def test_the_users_own_exception_comes_back_with_type_traceback_and_where():
+def test_the_users_exception_keeps_type_and_traceback_and_names_its_place():
     class Unlucky(Exception):
         def __init__(self, number):
             super().__init__(f"number {number}")
@@ -37,7 +37,7 @@ def test_the_users_own_exception_comes_back_with_type_traceback_and_where():
     assert "sample 13" in note and "step 2" in note and "map" in note
 
 
-def test_the_step_that_failed_can_be_asked_for_again():
+def test_a_failed_step_can_be_requested_again():
     failures = [True]
 
     def fail_once(x):
@@ -65,7 +65,7 @@ def test_os_errors_that_may_pass_are_tried_again():
     assert rows_of(ps.Loader(ps.range(4).map(flaky).batch(2))) == [0, 1, 2, 3]
 
 
-def test_stop_iteration_does_not_end_the_loop_in_silence():
+def test_stop_iteration_does_not_end_the_loop_silently():
     def leak(x):
         return next(iter([]))
 
@@ -87,12 +87,12 @@ def test_another_shape_names_both():
         list(ps.Loader(ps.range(4).map(lambda x: np.zeros(2 if x < 3 else 3)).batch(2)))
 
 
-def test_none_is_no_sample():
+def test_none_is_not_a_sample():
     with pytest.raises(ps.SampleError, match="return missing"):
         list(ps.Loader(ps.range(4).map(lambda x: None).batch(2)))
 
 
-def test_functions_run_in_several_threads_at_once_when_they_let_the_lock_go():
+def test_functions_that_release_the_gil_run_concurrently():
     both = threading.Barrier(2)
 
     def meet(x):
@@ -103,13 +103,13 @@ def test_functions_run_in_several_threads_at_once_when_they_let_the_lock_go():
     assert rows_of(loader) == [0, 1]
 
 
-def test_short_calls_take_turns_but_never_wait_for_each_other():
+def test_short_calls_do_not_block_each_other():
     both, waited = threading.Barrier(2, timeout=60), set()
 
     def fn(x):
         if x[0] > 60_000 and threading.get_ident() not in waited and len(waited) < 2:
             waited.add(threading.get_ident())
-            both.wait()  # after many short calls: the other thread must come in all the same
+            both.wait()  # after many short calls: the other thread must still get its turn
         return x + 1
 
     loader = ps.Loader(ps.range(200_000).map_batch(fn, spec=ps.Field("int64")).batch(64), threads=2)
@@ -117,7 +117,7 @@ def test_short_calls_take_turns_but_never_wait_for_each_other():
     assert len(waited) == 2
 
 
-def test_what_a_thread_keeps_for_itself_it_finds_again():
+def test_thread_local_values_persist_between_calls():
     local = threading.local()
 
     def count(x):
@@ -127,7 +127,7 @@ def test_what_a_thread_keeps_for_itself_it_finds_again():
     assert max(rows_of(ps.Loader(ps.range(20).map(count).batch(5), threads=2))) >= 10
 
 
-def test_what_a_thread_keeps_is_let_go_when_it_ends():
+def test_thread_local_values_are_released_when_the_thread_ends():
     local, kept = threading.local(), []
 
     class Thing:
@@ -146,7 +146,7 @@ def test_what_a_thread_keeps_is_let_go_when_it_ends():
     assert kept and all(each() is None for each in kept)
 
 
-def test_what_a_function_is_given_is_its_own():
+def test_a_function_owns_its_arguments():
     kept = []
     dataset = ps.from_tensor_slices(np.arange(4000).reshape(4, 1000))
     list(ps.Loader(dataset.map(lambda x: kept.append(x) or x.sum()).batch(2)))
@@ -154,7 +154,7 @@ def test_what_a_function_is_given_is_its_own():
     assert all(x[-1] - x[0] == 999 for x in kept)
 
 
-def test_what_a_function_returns_may_be_changed_afterwards():
+def test_a_returned_array_may_be_changed_later():
     scratch = np.zeros(3000)
 
     def reuse(x):
@@ -165,7 +165,7 @@ def test_what_a_function_returns_may_be_changed_afterwards():
     assert [row[0] for batch in batches for row in batch.numpy()] == list(range(8))
 
 
-def test_functions_are_let_go_with_their_dataset():
+def test_functions_are_released_with_their_dataset():
     class Model:
         def __call__(self, x):
             return x + 1
@@ -179,7 +179,7 @@ def test_functions_are_let_go_with_their_dataset():
     assert alive() is None
 
 
-def test_map_batch_sees_many_rows_and_gives_the_same_as_map():
+def test_map_batch_receives_many_rows_and_equals_map():
     sizes = []
 
     def double(x):
@@ -195,7 +195,7 @@ def test_map_batch_sees_many_rows_and_gives_the_same_as_map():
     assert all((a["half"] == b["half"]).all() for a, b in zip(batches, after))
 
 
-def test_map_batch_of_short_batches_sees_the_rows_of_several_at_once():
+def test_map_batch_of_short_batches_receives_rows_of_several_batches():
     sizes = []
 
     def double(x):
@@ -246,7 +246,7 @@ def test_map_batch_after_a_function_of_unknown_result_works_row_by_row():
     assert rows_of(ps.Loader(dataset.batch(5))) == [1 + 2 * i for i in range(10)]
 
 
-def test_map_batch_says_what_is_wrong():
+def test_map_batch_reports_wrong_results():
     with pytest.raises(ps.ConfigError, match="0 rows"):
         ps.range(4).map_batch(lambda x: x.max())
     spec = ps.Field("int64")
@@ -263,7 +263,7 @@ def test_map_batch_says_what_is_wrong():
     assert "step 0" in raised.value.__notes__[0]
 
 
-def test_map_after_batch_sees_the_whole_global_batch():
+def test_map_after_batch_receives_the_whole_global_batch():
     dataset = ps.range(8).batch(4).map(lambda x: x - x.mean().astype(np.int64))
     for world in (1, 2):
         rows = [rows_of(ps.Loader(dataset, world=world, rank=rank)) for rank in range(world)]
@@ -296,7 +296,7 @@ def test_ps_rng_is_the_generator_of_the_sample():
     assert first != rows_of(ps.Loader(ps.range(100).map(draw, seed=1).batch(10)))
 
 
-def test_random_numbers_go_on_after_a_resume():
+def test_random_numbers_continue_after_a_resume():
     def loader():
         return ps.Loader(ps.range(30).shuffle(seed=2).map(noisy).batch(4))
 
@@ -309,7 +309,7 @@ def test_random_numbers_go_on_after_a_resume():
     assert seen + rows_of(other) == whole
 
 
-def test_rng_where_there_is_no_sample_is_an_error():
+def test_rng_without_a_sample_raises():
     with pytest.raises(ps.ConfigError, match="outside a map function"):
         ps.rng()
 
@@ -349,7 +349,7 @@ def test_generators_are_started_for_every_pass():
         len(loader)
 
 
-def test_a_generator_may_know_its_epoch():
+def test_a_generator_may_receive_its_epoch():
     def numbers(epoch):
         yield epoch * 10
 
@@ -363,7 +363,7 @@ def test_a_list_is_an_iterable_that_can_be_iterated_again():
 
 
 class Counter:
-    """An iterator that can save where it is."""
+    """An iterator that can save its position."""
 
     pulled = 0
 
@@ -411,7 +411,7 @@ def test_a_generator_that_raises_names_its_element():
     assert "sample 2" in raised.value.__notes__[0]
 
 
-def test_generators_are_closed_when_the_loop_is_over():
+def test_generators_are_closed_when_the_loop_ends():
     closed = threading.Event()
 
     def endless():

@@ -45,7 +45,7 @@ def test_the_ops_are_methods_with_signatures_and_words(folder: pathlib.Path) -> 
         ps.image_folder(folder).map(ps.image.decode().normalize().random_brightness(0.1))
 
 
-def test_arrays_are_images_too() -> None:
+def test_arrays_are_accepted_as_images() -> None:
     images = np.random.default_rng(0).integers(0, 256, (6, 12, 10, 3), dtype=np.uint8)
     ds = ps.from_tensor_slices(images).map(ps.image.of().crop(2, 3, 5, 4))
     np.testing.assert_array_equal(ds.sample(4), images[4, 2:7, 3:7])

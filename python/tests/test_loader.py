@@ -1,4 +1,4 @@
-"""Loaders: epochs, states, shares, plans, and the batches they give."""
+"""Loaders: epochs, states, shares, plans, and their batches."""
 
 import gc
 import json
@@ -21,7 +21,7 @@ def test_each_for_is_one_epoch_and_the_next_is_reshuffled():
     assert [rows_of(again), rows_of(again)] == [first, second]
 
 
-def test_a_loop_left_early_has_ended_its_epoch():
+def test_leaving_a_loop_early_ends_its_epoch():
     loader = ps.Loader(ps.range(10).batch(2))
     for batch in loader:
         if batch.step == 1:
@@ -70,7 +70,7 @@ def test_pad_marks_empty_rows():
     assert last.weight.tolist() == [0, 0]
 
 
-def test_plan_is_there_before_anything_runs():
+def test_the_plan_is_available_before_anything_runs():
     loader = ps.Loader(ps.range(103).batch(16), world=5, rank=1)
     assert loader.plan.steps == len(loader) == 7
     assert loader.plan.samples == 103 and loader.plan.batch_samples == 16
@@ -82,7 +82,7 @@ def test_plan_is_there_before_anything_runs():
     assert drop.plan.tail_cost["dropped"] == 7
 
 
-def test_state_is_plain_json_and_goes_on_anywhere():
+def test_state_is_plain_json_and_resumes_anywhere():
     def dataset(size):
         return ps.range(200).shuffle(seed=5).map(lambda x: x * 2, name="double").batch(size)
 
@@ -122,7 +122,7 @@ def test_state_is_that_of_the_newest_iterator():
     assert loader.state_dict()["epoch"] == 1
 
 
-def test_a_state_of_other_data_is_refused_with_a_difference():
+def test_a_state_of_other_data_is_rejected_with_the_difference():
     state = ps.Loader(ps.range(10).shuffle(seed=1).batch(2)).state_dict()
     with pytest.raises(ps.StateError, match="seed"):
         ps.Loader(ps.range(10).shuffle(seed=2).batch(2)).load_state_dict(state)
@@ -200,7 +200,7 @@ def test_views_keep_their_slab():
     loader = ps.Loader(ps.range(1000).batch(10))
     kept = [batch.numpy() for batch in loader]
     gc.collect()
-    list(loader)  # runs through the slabs again
+    list(loader)  # cycles through the slabs
     assert np.concatenate(kept).tolist() == list(range(1000))
     assert kept[0].flags.writeable and kept[0].base is not None
 
@@ -273,7 +273,7 @@ def test_without_torch_the_error_says_so():
     assert "torch, which is not installed: pip install torch" in out
 
 
-def test_context_manager_stops_and_the_loader_can_go_on():
+def test_context_manager_stops_and_the_loader_stays_usable():
     with ps.Loader(ps.range(100).batch(10)) as loader:
         next(iter(loader))
     assert len(list(loader)) == 10
@@ -307,7 +307,7 @@ def test_debug_runs_in_the_calling_thread():
     assert rows_of(ps.Loader(dataset, threads=0)) == list(range(10))
 
 
-def test_threads_that_share_one_iterator_are_told():
+def test_threads_that_share_one_iterator_raise():
     gate = threading.Event()
     loader = ps.Loader(ps.range(4).map(lambda x: gate.wait(20) and x).batch(2))
     loop = iter(loader)
@@ -322,7 +322,7 @@ def test_threads_that_share_one_iterator_are_told():
         first.join()
 
 
-def test_threads_with_iterators_of_their_own_see_whole_epochs():
+def test_threads_with_separate_iterators_get_whole_epochs():
     loader = ps.Loader(ps.range(500).shuffle(seed=1).batch(7))
     seen = [None] * 4
 
@@ -361,13 +361,13 @@ def test_world_comes_from_the_environment(monkeypatch):
     assert rows_of(ps.Loader(ps.range(9).batch(4), world=1, rank=0)) == list(range(9))
 
 
-def test_length_hint_is_what_is_left():
+def test_length_hint_is_the_number_of_remaining_steps():
     loop = iter(ps.Loader(ps.range(10).batch(2)))
     next(loop)
     assert loop.__length_hint__() == 4
 
 
-def test_endless_data_runs_until_the_loop_is_left():
+def test_endless_data_runs_until_the_loop_breaks():
     loader = ps.Loader(ps.range(3).repeat().batch(2))
     assert loader.plan.steps is None
     seen = []

@@ -1,4 +1,4 @@
-"""Looking at elements one by one: `for x in dataset`, whatever their sizes."""
+"""Iterating over single elements of any size: `for x in dataset`."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def rising(count=5):
     lambda: ps.range(5).map(lambda i: np.arange(i + 1)),
     lambda: ps.range(5).map(lambda i: np.arange(i + 1), spec=ps.Field("int64", (None,))),
 ])
-def test_elements_of_different_lengths_come_one_by_one(dataset):
+def test_elements_of_different_lengths_are_yielded_one_by_one(dataset):
     ds = dataset()
     for _ in range(2):
         assert [x.tolist() for x in ds] == [x.tolist() for x in rising()]
@@ -37,7 +37,7 @@ def test_structures_and_types_are_those_of_a_sample():
     assert list(ps.from_index(2, lambda i: (i,))) == [(0,), (1,)]
 
 
-def test_a_shuffle_gives_another_order_each_time():
+def test_a_shuffle_has_another_order_each_time():
     ds = ps.from_index(30, lambda i: np.arange(i + 1)).shuffle(seed=1)
     first, second = ([len(x) for x in ds] for _ in range(2))
     assert first != second and sorted(first) == sorted(second) == list(range(1, 31))
@@ -57,6 +57,6 @@ def test_images_of_different_sizes_are_decoded_one_by_one(tmp_path):
     lambda: ps.range(5).map(lambda i: i, spec=ps.Field("int64", (None,))).batch(2),
     lambda: ps.from_paths(["a.png"]).map(ps.image.decode()).batch(2),
 ])
-def test_a_batch_of_different_sizes_says_what_to_do(batch):
+def test_a_batch_of_different_sizes_raises_with_a_remedy(batch):
     with pytest.raises(ps.Error, match=r"collate_fn=\.\.\..*pad.*`for x in dataset`"):
         batch()

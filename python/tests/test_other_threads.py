@@ -1,4 +1,4 @@
-"""What another thread may ask while a loop is under way."""
+"""Calls from another thread while a loop is running."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ import penstock as ps
 
 
 def asked_meanwhile(ask, dataset, **options):
-    """Runs an epoch while another thread asks again and again; gives the rows and how often."""
+    """Runs an epoch while another thread calls repeatedly; returns rows and number of calls."""
     loader = ps.Loader(dataset, **options)
     over = threading.Event()
     asked, wrong = [0], []
@@ -54,7 +54,7 @@ def test_the_ledger_can_be_read_while_samples_are_skipped():
     assert asked > 0
 
 
-def test_the_report_can_be_read_while_epochs_begin_and_end():
+def test_the_report_can_be_read_while_epochs_start_and_end():
     loader = ps.Loader(ps.range(40).map(lambda x: x).batch(4))
     over = threading.Event()
     reports = []
@@ -131,7 +131,7 @@ def test_two_threads_in_next_are_an_error():
 
 
 @pytest.mark.parametrize("options", [{}, {"debug": True}])
-def test_a_function_that_asks_its_own_loader_is_an_error_and_no_hang(options):
+def test_a_function_that_uses_its_own_loader_raises(options):
     def ask(x):
         loader.state_dict()
         return x
@@ -141,7 +141,7 @@ def test_a_function_that_asks_its_own_loader_is_an_error_and_no_hang(options):
         list(loader)
 
 
-def test_a_feed_can_be_asked_by_another_thread():
+def test_a_feed_can_be_read_by_another_thread():
     feed = ps.MirroredStrategy(["cpu:0", "cpu:1"]).distribute(
         ps.range(4000).map(some_fail).batch(4), on_error="skip", skip_limit=10**6)
     over = threading.Event()

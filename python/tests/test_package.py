@@ -14,7 +14,7 @@ import penstock as ps
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def test_every_name_is_there_and_documented():
+def test_every_name_exists_and_is_documented():
     for name in ps.__all__:
         assert hasattr(ps, name), name
     public = [name for name in vars(ps.Dataset) if not name.startswith("_")]
@@ -25,7 +25,7 @@ def test_the_version_is_that_of_the_repository():
     assert ps.__version__ == (ROOT / "VERSION").read_text().strip()
 
 
-def test_stubs_say_what_the_module_is():
+def test_stubs_match_the_module():
     done = subprocess.run([sys.executable, ROOT / "tools/stubs.py", "--check"], check=False,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -79,14 +79,14 @@ def test_the_page_of_peers_counts_what_is_tested():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_reference_is_what_the_catalogue_says():
+def test_the_reference_matches_the_catalogue():
     done = subprocess.run([sys.executable, ROOT / "tools/reference.py", "--check"], check=False,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", ["torch", "keras"])
-def test_a_library_that_is_not_there_is_named_when_it_is_asked_for(name):
+def test_a_missing_library_is_named_when_it_is_needed(name):
     code, out, error = run_program(f"""
         import sys
         sys.modules[{name!r}] = None        # as if it were not installed
@@ -100,6 +100,6 @@ def test_a_library_that_is_not_there_is_named_when_it_is_asked_for(name):
     assert out.startswith(f"ps.{name} needs {name}, which is not installed: pip install {name}")
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error():
+def test_a_missing_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'tensorflow'"):
         ps.tensorflow

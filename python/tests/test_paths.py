@@ -29,7 +29,7 @@ def test_a_root_that_is_not_utf_8_is_listed(tmp_path, form):
     assert "caf" in ds.describe() and "caf" in ps.Loader(ds.batch(1)).plan.explain()
 
 
-def test_paths_that_are_not_utf_8_come_as_os_fsdecode_gives_them(tmp_path):
+def test_paths_that_are_not_utf_8_equal_os_fsdecode(tmp_path):
     root = folder(tmp_path, "a")
     batch = next(iter(ps.Loader(ps.image_folder(root, with_path=True).batch(1))))
     (path,) = batch["path"]
@@ -86,14 +86,14 @@ def test_an_index_in_a_file_that_is_not_utf_8(tmp_path):
     assert len(ps.image_folder(root, index=index)) == 1
 
 
-def test_options_beside_a_listed_folder_are_refused(tmp_path):
+def test_options_together_with_a_listed_folder_raise(tmp_path):
     listed = ps.list_images(folder(tmp_path, "a"))
     with pytest.raises(ps.ConfigError, match="listed already.*pass them to list_images"):
         ps.image_folder(listed, labels=False)
     assert len(ps.image_folder(listed, with_path=True)) == 1
 
 
-def test_a_folder_without_classes_says_it_in_python(tmp_path):
+def test_a_folder_without_classes_raises_with_a_python_remedy(tmp_path):
     png(tmp_path / "a.png", np.zeros((4, 4, 3), np.uint8))
     with pytest.raises(ps.ConfigError, match="set the option labels to false"):
         ps.image_folder(tmp_path)

@@ -1,4 +1,4 @@
-"""Where the next `for` begins: load_state_dict, set_epoch, and loops that are still referenced."""
+"""Where the next `for` starts: load_state_dict, set_epoch, and loops that are still referenced."""
 
 import json
 
@@ -23,7 +23,7 @@ def stream():
     return ps.from_generator(lambda: iter(range(40)), spec=ps.Field("int64")).batch(4)
 
 
-def test_set_epoch_counts_although_the_loop_before_is_still_referenced():
+def test_set_epoch_applies_while_the_previous_loop_is_referenced():
     loader = ps.Loader(shuffled())
     for epoch in range(4):
         loader.set_epoch(epoch)
@@ -33,7 +33,7 @@ def test_set_epoch_counts_although_the_loop_before_is_still_referenced():
 
 
 @pytest.mark.parametrize("dataset", [shuffled, stream])
-def test_a_loaded_state_counts_although_the_loop_before_is_still_referenced(dataset):
+def test_a_loaded_state_applies_while_the_previous_loop_is_referenced(dataset):
     loader = ps.Loader(dataset())
     loop = iter(loader)
     whole = steps_of(ps.Loader(dataset()))
@@ -47,7 +47,7 @@ def test_a_loaded_state_counts_although_the_loop_before_is_still_referenced(data
     assert loader.epoch == 1
 
 
-def test_a_loop_under_way_stays_where_it_is_when_a_state_is_loaded():
+def test_a_running_loop_is_not_moved_when_a_state_is_loaded():
     loader = ps.Loader(shuffled())
     start = loader.state_dict()
     loop = iter(loader)
@@ -70,7 +70,7 @@ def test_loading_twice_takes_the_last_state():
     assert steps_of(loader) == epoch_steps(0)[2:]
 
 
-def test_a_state_of_another_dataset_is_refused_and_the_place_stays():
+def test_a_state_of_another_dataset_is_rejected_and_the_position_stays():
     loader = ps.Loader(shuffled())
     loop = iter(loader)
     next(loop)
@@ -81,7 +81,7 @@ def test_a_state_of_another_dataset_is_refused_and_the_place_stays():
     assert [batch.numpy().tolist() for batch in loop] == epoch_steps(0)[1:]
 
 
-def test_set_epoch_with_the_epoch_of_a_loaded_state_keeps_the_place():
+def test_set_epoch_with_the_epoch_of_a_loaded_state_keeps_the_position():
     saved = ps.Loader(shuffled())
     saved.set_epoch(2)
     loop = iter(saved)
@@ -97,7 +97,7 @@ def test_set_epoch_with_the_epoch_of_a_loaded_state_keeps_the_place():
     assert steps_of(loader) == epoch_steps(2), "nothing was loaded since: from its start"
 
 
-def test_set_epoch_with_another_epoch_forgets_the_place():
+def test_set_epoch_with_another_epoch_resets_the_position():
     saved = ps.Loader(shuffled())
     loop = iter(saved)
     next(loop)
@@ -111,7 +111,7 @@ def test_set_epoch_with_another_epoch_forgets_the_place():
     assert steps_of(loader) == epoch_steps(0)
 
 
-def test_set_epoch_after_a_loop_was_begun_goes_to_the_start_of_the_epoch():
+def test_set_epoch_after_a_started_loop_moves_to_the_start_of_the_epoch():
     saved = ps.Loader(shuffled())
     loop = iter(saved)
     next(loop)
@@ -125,7 +125,7 @@ def test_set_epoch_after_a_loop_was_begun_goes_to_the_start_of_the_epoch():
 
 @pytest.mark.parametrize("options", [{}, {"steps_per_epoch": 5, "restart": True},
                                      {"steps_per_epoch": 5}])
-def test_a_feed_keeps_the_place_as_a_loader_does(options):
+def test_a_feed_keeps_the_position_like_a_loader(options):
     def feed():
         return ps.MirroredStrategy(["cpu:0", "cpu:1"]).distribute(shuffled(), **options)
 
@@ -180,7 +180,7 @@ def under_torchrun(rank, world, options=""):
     return int(out), err
 
 
-def test_rank_0_says_once_that_it_serves_its_share_only():
+def test_rank_0_reports_once_that_it_serves_only_its_share():
     served, err = under_torchrun(0, 2)
     assert served == 2 * 50
     assert err.count("this process is rank 0 of 2 (torchrun)") == 1
@@ -188,7 +188,7 @@ def test_rank_0_says_once_that_it_serves_its_share_only():
     assert "pass world=1" in err
 
 
-def test_other_ranks_say_nothing():
+def test_other_ranks_report_nothing():
     served, err = under_torchrun(1, 2)
     assert served == 2 * 50
     assert "this process is rank" not in err
@@ -200,18 +200,18 @@ def test_world_1_reads_all_samples_under_a_launcher():
     assert "this process is rank" not in err
 
 
-def test_named_shares_say_nothing():
+def test_explicit_shares_report_nothing():
     served, err = under_torchrun(0, 2, ", world=2, rank=0")
     assert served == 2 * 50
     assert "this process is rank" not in err
 
 
-def test_a_world_without_a_rank_is_refused():
+def test_a_world_without_a_rank_raises():
     with pytest.raises(ps.ConfigError, match="world= without rank="):
         ps.Loader(ps.range(4).batch(2), world=2)
 
 
-def test_a_strategy_says_nothing_about_its_shares():
+def test_a_strategy_reports_nothing_about_its_shares():
     code, out, err = run_program("""
         import os
         os.environ.update(RANK="0", WORLD_SIZE="2", LOCAL_RANK="0", LOCAL_WORLD_SIZE="2")
@@ -222,7 +222,7 @@ def test_a_strategy_says_nothing_about_its_shares():
     assert (code, out, err) == (0, "[2, 2]\n", "")
 
 
-def test_nothing_is_said_with_world_1_or_before_an_epoch_begins():
+def test_nothing_is_reported_with_world_1_or_before_an_epoch_starts():
     code, out, err = run_program("""
         import os
         os.environ.update(RANK="0", WORLD_SIZE="2", LOCAL_RANK="0", LOCAL_WORLD_SIZE="2")

@@ -48,7 +48,7 @@ KINDS = ["sleeps", "spins", "stream", "native", "sequence", "workers", "busy wor
 
 
 class Group:
-    """Marks a program and whatever it starts, so that what is left of it can be found."""
+    """Marks a program and its children, so that leftover processes can be found."""
 
     def __init__(self):
         self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
@@ -61,7 +61,7 @@ class Group:
                 with open(f"/proc/{name}/environ", "rb") as file:
                     if self.mark.encode() in file.read():
                         found.append(int(name))
-            except OSError:  # it has ended, or is not ours
+            except OSError:  # it has ended, or belongs to another user
                 continue
         return found
 
@@ -73,7 +73,7 @@ class Group:
 
 
 def interrupted(kind, after):
-    """Seconds from SIGINT to the end, the exit code and stderr; nothing may be left of it."""
+    """Seconds from SIGINT to the end, the exit code and stderr; no process may be left."""
     group = Group()
     program = subprocess.Popen([sys.executable, "-c", WAITING, kind], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, env=group.environment,
@@ -81,7 +81,7 @@ def interrupted(kind, after):
     assert program.stdout.readline() == "ready\n"
     time.sleep(after)
     began = time.monotonic()
-    os.killpg(program.pid, signal.SIGINT)  # as a terminal does: workers get it too
+    os.killpg(program.pid, signal.SIGINT)  # like a terminal: workers get it, too
     try:
         program.wait(timeout=20)
         took = time.monotonic() - began
@@ -102,7 +102,7 @@ def test_ctrl_c_ends_a_program_in_a_second(kind):
         took, code, error = interrupted(kind, rng.uniform(0, 0.8 if "workers" in kind else 0.4))
         assert code == -signal.SIGINT, error
         assert "KeyboardInterrupt" in error and "Fatal" not in error
-        assert error.count("Traceback") == 1, error  # workers say nothing
+        assert error.count("Traceback") == 1, error  # workers print nothing
         return took
 
     for _ in range(max(1, INTERRUPTED // len(KINDS))):
@@ -110,7 +110,7 @@ def test_ctrl_c_ends_a_program_in_a_second(kind):
 
 
 def quickest(once, limit):
-    """Seconds that `once` says it took; the best of three, since the machine may have been busy."""
+    """Seconds that `once` returns; the best of three, since the machine may be busy."""
     took = []
     while len(took) < 3 and (not took or min(took) >= limit):
         took.append(once())
@@ -173,7 +173,7 @@ def test_a_forked_child_neither_uses_nor_ends_the_workers():
     assert (code, out) == (0, "True\n7 True True\n"), error
 
 
-def test_ctrl_c_ends_a_wait_in_a_tenth_of_a_second_and_the_loop_can_go_on():
+def test_ctrl_c_ends_a_wait_in_a_tenth_of_a_second_and_the_loop_can_continue():
     def once():
         code, out, error = run_program("""
             import os, signal, threading, time
@@ -330,7 +330,7 @@ print(os.waitstatus_to_exitcode(status), next(loop).step)
 """
 
 
-def test_fork_with_a_live_engine_is_refused_in_the_child_and_harmless_in_the_parent():
+def test_fork_with_a_live_engine_raises_in_the_child_and_is_harmless_in_the_parent():
     code, out, error = run_program(FORK)
     assert (code, out) == (0, "True\nTrue\nTrue\nTrue\n[0, 1, 2]\n7 1\n"), error
 
@@ -350,7 +350,7 @@ def test_fork_before_the_first_loader_is_fine():
     assert (code, out) == (0, rows + "0\n" + rows), error
 
 
-def test_importing_is_quick_and_brings_nothing_but_numpy():
+def test_importing_is_quick_and_imports_only_numpy():
     code, out, error = run_program("""
         import resource, sys, time
         import numpy
@@ -364,7 +364,7 @@ def test_importing_is_quick_and_brings_nothing_but_numpy():
     assert float(seconds) < 0.1 and int(kilobytes) < 30_000 and others == "False", error
 
 
-def test_ten_thousand_iterators_leave_nothing_behind():
+def test_ten_thousand_iterators_leak_nothing():
     code, out, error = run_program("""
         import gc, os, threading
         import numpy as np

@@ -1,4 +1,4 @@
-"""Arrays that a function uses again: what was given already must not change."""
+"""Arrays that a function reuses: earlier results must not change."""
 
 import threading
 
@@ -7,14 +7,14 @@ import pytest
 
 import penstock as ps
 
-LARGE = 1000  # floats: more than what is always copied
+LARGE = 1000  # floats: more than the size that is always copied
 
 
 def first_values(dataset, **options):
     return [int(row[0]) for batch in ps.Loader(dataset, **options) for row in batch.numpy()]
 
 
-def test_a_generator_may_yield_one_buffer_again_and_again():
+def test_a_generator_may_yield_one_buffer_repeatedly():
     def numbers():
         buffer = np.zeros(LARGE, np.float32)
         for i in range(40):
@@ -35,7 +35,7 @@ def test_a_generator_may_yield_views_of_one_buffer():
 
 
 @pytest.mark.parametrize("wrap", [lambda d: d, lambda d: (d["x"], d["y"])])
-def test_a_generator_may_yield_one_dict_again_and_again(wrap):
+def test_a_generator_may_yield_one_dict_repeatedly(wrap):
     def numbers():
         record = {"x": None, "y": np.zeros(LARGE)}
         for i in range(40):
@@ -62,7 +62,7 @@ def test_a_map_function_may_fill_one_buffer_per_thread():
     assert first_values(dataset.batch(8)) == list(range(40))
 
 
-def test_a_cache_keeps_what_the_function_gave_at_the_time():
+def test_a_cache_copies_the_result_of_the_function():
     buffer = np.zeros(LARGE, np.float32)
 
     def fill(i):
@@ -74,7 +74,7 @@ def test_a_cache_keeps_what_the_function_gave_at_the_time():
         assert [int(row[0]) for batch in loader for row in batch.numpy()] == list(range(40))
 
 
-def test_map_batch_and_collate_functions_may_use_one_buffer_per_thread_again():
+def test_map_batch_and_collate_functions_may_reuse_one_buffer_per_thread():
     own = threading.local()
 
     def rows(x):
@@ -97,7 +97,7 @@ def test_from_index_may_fill_one_buffer():
     assert first_values(ps.from_index(40, get).batch(8), threads=0) == list(range(40))
 
 
-def test_what_converts_itself_to_an_array_may_change_afterwards():
+def test_objects_that_convert_to_arrays_may_change_later():
     class Frame:
         def __init__(self, memory):
             self.memory = memory
@@ -140,6 +140,6 @@ def test_sixty_levels_are_fine():
 
 
 @pytest.mark.parametrize("make", [lambda v: ps.from_tensors(v), lambda v: ps.from_tensor_slices(v)])
-def test_data_that_is_nested_too_deep_is_refused(make):
+def test_data_that_is_nested_too_deep_raises(make):
     with pytest.raises(ps.ConfigError, match="nested deeper than 64"):
         make(nested(100_000))

@@ -1,4 +1,4 @@
-"""The articles' programs, in the shape they have there; docs/scenarios.md lists them by name."""
+"""The articles' programs, in their original form; docs/scenarios.md lists them by name."""
 
 import itertools
 import json
@@ -32,7 +32,7 @@ from conftest import rows_of, steps_of
 
 import penstock as ps
 
-# Parallel is the default; a machine of one core is told to use two threads.
+# Parallel is the default; a machine with one core uses two threads here.
 TWO = None if len(os.sched_getaffinity(0)) > 1 else 2
 
 # The articles' own programs
@@ -66,7 +66,7 @@ def test_a000_sequence_odd_batch():
             fit = Fit(dataset, replicas)
             assert fit.ids == [sum(steps, [])]
             assert np.allclose(fit.weights, by_hand(steps), atol=1e-12)
-    assert len(orders) > 1  # the odd one came at other places
+    assert len(orders) > 1  # the odd one is at different places
 
 
 def test_a000_zero_padding():
@@ -97,7 +97,7 @@ def test_a000_double_batch(capfd):
     known = ps.Loader(ps.from_generator(batches, spec={
         "id": ps.Field("int64", (3,)), "x": ps.Field("float64", (3, 2))}).batch(1))
     assert "unbatch() before batch()" in known.plan.explain()  # before anything runs
-    with pytest.raises(ps.ConfigError, match="batches already"):
+    with pytest.raises(ps.ConfigError, match="already batches"):
         ps.from_sequence(Batches([3] * 7)).batch(1)
 
 
@@ -185,7 +185,7 @@ def test_a003_slow_sequence():
 
     class Slow(Batches):
         def __getitem__(self, index):
-            if index > 1:  # the first one shows what rows look like
+            if index > 1:  # the first one shows the fields of the rows
                 with meeting:
                     pass
             return super().__getitem__(index)
@@ -307,7 +307,7 @@ def test_a004_prefetch():
         next(loop)
         decisions = loader.report()["decisions"]
         assert decisions and decisions[0].startswith(steps)
-        assert steps[0] == "2" or ahead.wait(20)  # step 4 is made, and nobody asks for it
+        assert steps[0] == "2" or ahead.wait(20)  # step 4 is computed before it is requested
 
 
 def test_a004_threads():
@@ -380,7 +380,7 @@ def test_b_drop_remainder():
 
 
 def test_b_ghost_step():
-    """A step without samples would move what has momentum or decays."""
+    """A step without samples would change weights with momentum or decay."""
     stream = ps.from_generator(lambda: iter(range(28)))
     for optimizer, replicas in itertools.product((Sgd, Adam, AdamW), (1, 2)):
         by_one_device = optimizer(np.zeros(3))

@@ -1,4 +1,4 @@
-"""Sequences: the Keras contract, for our base class and for any object that keeps it."""
+"""Sequences: the Keras contract, for our base class and for any object that implements it."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ import penstock as ps
 
 class Batches(ps.Sequence):
     def __init__(self, count=7, size=3):
-        self.num_batches = count  # any name is free
+        self.num_batches = count  # any attribute name is allowed
         self.size = size
         self.calls = []
         self.hooks = []
@@ -28,7 +28,7 @@ class Batches(ps.Sequence):
         self.hooks.append("end")
 
 
-def test_each_index_is_asked_once_a_pass_and_one_again_at_the_end():
+def test_each_index_is_requested_once_per_pass_and_one_again_at_the_end():
     batches = Batches()
     loader = ps.Loader(ps.from_sequence(batches))
     assert len(loader) == 7
@@ -48,7 +48,7 @@ def test_batches_are_cut_over_replicas():
     assert [a + b for a, b in zip(*parts)] == [[3 * i, 3 * i + 1, 3 * i + 2] for i in range(7)]
 
 
-def test_an_object_that_only_keeps_the_contract():
+def test_an_object_that_only_implements_the_protocol():
     class Duck:
         def __len__(self):
             return 2
@@ -87,7 +87,7 @@ def test_the_users_exception_names_the_item():
     assert "step 3" in raised.value.__notes__[0]
 
 
-def test_another_answer_is_told_or_an_error(capfd):
+def test_another_batch_for_the_same_index_is_a_warning_or_an_error(capfd):
     class Popping(Batches):
         def __getitem__(self, index):
             self.size += 0
@@ -104,16 +104,16 @@ def test_another_answer_is_told_or_an_error(capfd):
         loader.stop()
 
 
-def test_what_is_no_sequence():
+def test_objects_that_are_not_sequences():
     for bad, words in ((Batches, "is a class"), (iter([1]), "from_generator"), ({}, "batches by"),
                        (3, "__len__")):
         with pytest.raises(ps.ConfigError, match=words):
             ps.from_sequence(bad)
-    with pytest.raises(ps.ConfigError, match="batches already"):
+    with pytest.raises(ps.ConfigError, match="already batches"):
         ps.from_sequence(Batches()).batch(2)
 
 
-def test_the_base_class_asks_for_both_methods():
+def test_the_base_class_requires_both_methods():
     class Half(ps.Sequence):
         def __len__(self):
             return 1

@@ -1,4 +1,4 @@
-"""What on_error="skip" leaves out, and what it never leaves out."""
+"""What on_error="skip" skips, and what it never skips."""
 
 import socket
 import urllib.error
@@ -44,17 +44,17 @@ def failing(error, workers=0):
 
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("name", MAY_PASS)
-def test_an_error_that_may_pass_is_raised_in_the_end_and_not_skipped(name, workers):
+def test_a_transient_error_is_raised_after_retries_and_not_skipped(name, workers):
     loader = ps.Loader(failing(MAY_PASS[name], workers), on_error="skip")
     with pytest.raises((OSError, MemoryError, ps.SampleError)) as caught:
         list(loader)
     assert loader.ledger.count == 0
-    if name != "busy server" or workers == 0:  # which holds an open file and cannot travel
+    if name != "busy server" or workers == 0:  # it holds an open file and cannot be pickled
         assert type(caught.value) is type(MAY_PASS[name]())
 
 
 @pytest.mark.parametrize("name", MAY_PASS)
-def test_an_error_that_passes_costs_nothing(name):
+def test_an_error_that_passes_on_a_retry_loses_no_sample(name):
     tries = []
 
     def work(i):
@@ -68,7 +68,7 @@ def test_an_error_that_passes_costs_nothing(name):
     assert len(tries) == 2 and loader.ledger.count == 0
 
 
-def test_what_led_to_an_error_decides_where_it_has_no_number_of_its_own():
+def test_the_cause_of_an_error_without_an_errno_decides():
     def work(i):
         if i == 3:
             wrapped(ConnectionResetError("connection reset by peer"))
@@ -90,7 +90,7 @@ def test_an_error_of_the_data_is_skipped(name, workers):
 
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("error", [SystemExit, GeneratorExit, KeyboardInterrupt])
-def test_what_asks_the_program_to_end_is_never_skipped(error, workers):
+def test_exit_exceptions_are_never_skipped(error, workers):
     calls = []
 
     def work(i):

@@ -59,7 +59,7 @@ def test_a_replica_without_rows_is_not_called(strategy):
     assert strategy.reduce("mean", made) == 5.0
 
 
-def test_each_replica_has_its_thread_and_they_meet(strategy):
+def test_each_replica_has_its_thread_and_collectives_synchronize_them(strategy):
     step = strategy.distribute(ps.range(6).batch(6)).next()
     threads = set()
 
@@ -78,7 +78,7 @@ def test_each_replica_has_its_thread_and_they_meet(strategy):
     assert [value[2] for value in made] == ["cpu:0", "cpu:1", "cpu:2"]
 
 
-def test_the_first_error_comes_out_as_it_was_and_the_strategy_lives(strategy):
+def test_the_first_error_is_unchanged_and_the_strategy_stays_usable(strategy):
     step = strategy.distribute(ps.range(6).batch(6)).next()
 
     class Diverged(Exception):
@@ -94,7 +94,7 @@ def test_the_first_error_comes_out_as_it_was_and_the_strategy_lives(strategy):
     assert strategy.reduce("sum", strategy.run(lambda share: 1, step)) == 3
 
 
-def test_what_was_not_distributed_is_a_type_error_that_names_distribute(strategy):
+def test_running_undistributed_data_is_a_type_error_that_names_distribute(strategy):
     batch = next(iter(ps.Loader(ps.range(4).batch(4))))
     for wrong in (batch, ps.range(4).batch(4), np.arange(3), None):
         with pytest.raises(TypeError, match=r"strategy\.distribute"):
@@ -111,7 +111,7 @@ def test_replica_ids_exist_only_inside_run():
         ps.replica_context()
 
 
-def test_a_replica_is_gone_after_its_call(strategy):
+def test_a_replica_is_invalid_after_its_call(strategy):
     step = strategy.distribute(ps.range(6).batch(6)).next()
     kept = strategy.run(lambda replica, share: replica, step)
     with pytest.raises(ps.ConfigError, match="has done its step"):
@@ -132,7 +132,7 @@ def test_epochs_of_a_feed(strategy):
         strategy.distribute(data, steps_per_epoch=10)
 
 
-def test_a_loop_left_early_has_ended_its_epoch(strategy):
+def test_leaving_a_loop_early_ends_its_epoch(strategy):
     feed = strategy.distribute(ps.range(10).batch(2))
     for step in feed:
         break
@@ -190,7 +190,7 @@ def test_options_of_the_loader_are_options_of_the_feed(strategy):
         strategy.distribute(ps.range(12).batch(6), nonsense=3)
 
 
-def test_devices_that_are_not_there():
+def test_missing_devices():
     for devices in ([], ["tpu:0"], ["cpu:0", "cpu:0"]):
         with pytest.raises(ps.ConfigError):
             ps.MirroredStrategy(devices)

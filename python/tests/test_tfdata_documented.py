@@ -1,6 +1,6 @@
 """Behaviors that tf.data's public documentation states, through our API.
 
-Each test quotes in short what is documented. Most are the examples of the API reference.
+Each test quotes the documentation in short form. Most are the examples of the API reference.
 """
 
 import functools
@@ -266,7 +266,7 @@ def test_batch_of_other_shapes():
 @says("batch of batches: each batch gets another dimension",
       differs="refused, since it is almost always a mistake; the error names unbatch")
 def test_batch_twice():
-    with pytest.raises(ps.ConfigError, match="batches already"):
+    with pytest.raises(ps.ConfigError, match="already batches"):
         ps.range(8).batch(2).batch(2)
 
 
@@ -318,7 +318,7 @@ def test_prefetch():
     assert decided(plain)[0].startswith("2 steps ahead")
     wished, loop = decided(plain.prefetch(40))
     assert wished.startswith("40 steps ahead")
-    assert ahead.wait(20)  # step 39 is made while nobody has asked for more than step 0
+    assert ahead.wait(20)  # step 39 is computed although only step 0 was requested
     assert next(loop).numpy().tolist() == [2, 3]
 
 
@@ -394,7 +394,7 @@ def test_datasets_are_values():
     assert elements(dataset) == [0, 1, 2]
 
 
-# One row for each. What a call says is in penstock.foreign.
+# One row for each. The messages are in penstock.foreign.
 MISSING_VERBS = {
     "padded_batch": "`batch(n, collate_fn=...)` with a function that pads",
     "ragged_batch": "a `collate_fn` that pads",

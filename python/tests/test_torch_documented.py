@@ -308,7 +308,7 @@ def test_lookahead():
 
     dataset = ps.range(64).map(megabyte, spec=ps.Field("float64", (1 << 17,))).batch(1)
     for received, _ in enumerate(ps.Loader(dataset, lookahead_bytes=8 << 20), 1):
-        assert ahead.wait(20)  # step 4 is made while nobody has asked for more than step 0
+        assert ahead.wait(20)  # step 4 is computed although only step 0 was requested
         most = max(most, len(made) - received)
     assert most <= 8 + CORES  # batches of the budget, and one more for each thread
 
@@ -321,7 +321,7 @@ def test_one_pool():
     loaders = [ps.Loader(dataset) for _ in range(4 * CORES)]
     for loader in loaders:
         rows(loader)
-    assert len(threads) <= CORES + 1  # the pool's, and the one that asks
+    assert len(threads) <= CORES + 1  # the pool's, and the caller
 
 
 @says("timeout: a batch that takes longer is an error")

@@ -1,4 +1,4 @@
-"""Python functions in worker processes: the same bytes, whatever becomes of the processes."""
+"""Python functions in worker processes: the same bytes, even if processes die."""
 
 import errno
 import functools
@@ -32,7 +32,7 @@ def alive(process_id):
 
 
 def children():
-    """Worker processes of this one, those that nobody has waited for included."""
+    """Worker processes of this one, including zombies."""
     found = []
     for thread in os.listdir("/proc/self/task"):
         with open(f"/proc/self/task/{thread}/children") as file:
@@ -63,7 +63,7 @@ def parts(x):
 
 
 def describe(batch):
-    """All of a batch, in a form that can be compared."""
+    """The content of a batch, in a comparable form."""
     def plain(part):
         if isinstance(part, dict):
             return {name: plain(value) for name, value in part.items()}
@@ -86,13 +86,13 @@ def test_bytes_are_those_of_threads_at_any_number_of_workers(fn):
 
 
 @pytest.mark.parametrize("threads", [0, 1, 2])
-def test_any_number_of_threads_may_ask_them(threads):
+def test_any_number_of_threads_may_use_the_workers(threads):
     dataset = ps.range(50).map(noisy, workers=2).batch(8)
     assert steps_of(ps.Loader(dataset, threads=threads)) == steps_of(
         ps.Loader(ps.range(50).map(noisy).batch(8)))
 
 
-def test_map_batch_in_workers_is_map_batch():
+def test_map_batch_in_workers_equals_map_batch():
     def double(x):
         return {"double": x["a"] * 2, "b": x["b"] + 1}
 
@@ -121,7 +121,7 @@ def test_in_every_place_of_a_chain():
             describe(b) for b in ps.Loader(make())]
 
 
-def test_a_resumed_run_goes_on_with_another_number_of_workers():
+def test_a_run_resumes_with_another_number_of_workers():
     def loader(**options):
         return ps.Loader(ps.range(30).shuffle(seed=2).map(noisy, **options).batch(4))
 
@@ -134,7 +134,7 @@ def test_a_resumed_run_goes_on_with_another_number_of_workers():
     assert seen + rows_of(other) == whole
 
 
-def test_they_are_other_processes_and_stay_for_all_epochs():
+def test_workers_are_other_processes_and_live_for_all_epochs():
     loader = ps.Loader(ps.range(40).map(lambda x: os.getpid(), workers=2).batch(4))
     assert workers_of(loader) == []
     seen = set(rows_of(loader)) | set(rows_of(loader))
@@ -160,7 +160,7 @@ def test_no_process_and_no_memory_is_left():
     use(lambda loader: loader.__exit__())
 
 
-def test_after_stop_the_next_loop_starts_them_again():
+def test_after_stop_the_next_loop_restarts_the_workers():
     loader = ps.Loader(ps.range(10).map(lambda x: x + 1, workers=1).batch(4))
     first = rows_of(loader)
     ids = workers_of(loader)
@@ -169,7 +169,7 @@ def test_after_stop_the_next_loop_starts_them_again():
     assert rows_of(loader) == first and workers_of(loader) != []
 
 
-def test_loaders_of_one_dataset_share_them():
+def test_loaders_of_one_dataset_share_the_workers():
     dataset = ps.range(20).map(lambda x: x + 1, workers=1).batch(4)
     first, second = ps.Loader(dataset), ps.Loader(dataset)
     assert rows_of(first) == rows_of(second)
@@ -181,7 +181,7 @@ def test_loaders_of_one_dataset_share_them():
     assert rows_of(second) == list(range(1, 21))
 
 
-def test_a_strategys_feed_ends_them_too():
+def test_a_feed_of_a_strategy_ends_the_workers():
     marker = []
 
     def run():
@@ -194,7 +194,7 @@ def test_a_strategys_feed_ends_them_too():
     assert len(set(marker)) == 1 and not alive(marker[0])
 
 
-# What goes wrong in a function
+# Failing functions
 
 class Unlucky(Exception):
     def __init__(self, number):
@@ -220,7 +220,7 @@ def test_exceptions_keep_type_and_traceback_and_gain_sample_op_and_step():
         raised.value.__cause__)
 
 
-def test_an_exception_of_a_local_class_comes_back_as_that_class():
+def test_an_exception_of_a_local_class_keeps_its_class():
     class Local(ValueError):
         pass
 
@@ -233,7 +233,7 @@ def test_an_exception_of_a_local_class_comes_back_as_that_class():
 
 
 def raised_there(make):
-    """What comes here of an exception that `make()` makes in a worker."""
+    """The exception that arrives if `make()` creates it in a worker."""
     def fail(x):
         raise make()
 
@@ -242,7 +242,7 @@ def raised_there(make):
     return raised.value
 
 
-def test_exceptions_keep_what_they_hold():
+def test_exceptions_keep_their_attributes():
     def missing():
         try:
             open("/no/such/file")
@@ -262,7 +262,7 @@ def test_exceptions_keep_what_they_hold():
     assert type(error) is SystemExit and error.code == 3
 
 
-def test_an_exception_that_cannot_travel_is_named():
+def test_an_exception_that_cannot_be_pickled_is_named():
     def fail(x):
         raise ValueError("with a lock", threading.Lock())
 
@@ -281,7 +281,7 @@ def test_os_errors_that_may_pass_are_tried_again(tmp_path):
     assert rows_of(ps.Loader(ps.range(8).map(flaky, workers=1).batch(4))) == list(range(8))
 
 
-def test_results_that_are_no_samples_are_told_as_in_threads():
+def test_results_that_are_not_samples_are_reported_as_in_threads():
     for fn, words in ((lambda x: None, "return missing"),
                       (lambda x: {"x": x} if x < 5 else {"y": x}, "same structure"),
                       (lambda x: np.zeros(2 if x < 5 else 3), "same structure")):
@@ -292,7 +292,7 @@ def test_results_that_are_no_samples_are_told_as_in_threads():
                                              workers=1).batch(4)))
 
 
-def test_samples_that_fail_are_left_out_and_the_rest_is_in_its_place():
+def test_failed_samples_are_skipped_and_the_others_keep_their_place():
     def fail(x):
         if x % 10 == 3:
             raise ValueError("three")
@@ -327,7 +327,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_worker_that_dies_is_started_again_and_its_block_recomputed(end, tmp_path):
+def test_a_worker_that_dies_is_restarted_and_its_block_recomputed(end, tmp_path):
     def once(x, rng):
         if x in (5, 17) and not (tmp_path / str(x)).exists():
             (tmp_path / str(x)).touch()
@@ -369,7 +369,7 @@ def test_a_worker_killed_from_outside_between_two_steps_is_replaced():
     assert seen == list(range(1, 65)) and len(set(killed)) == 16
 
 
-def test_a_worker_that_does_not_return_does_not_keep_a_loader_from_stopping(tmp_path):
+def test_a_worker_that_does_not_return_does_not_block_stop(tmp_path):
     def stuck(x):
         if (tmp_path / "begun").exists() and not (tmp_path / "on").exists():
             (tmp_path / "stuck").touch()
@@ -419,7 +419,7 @@ def test_a_child_that_keeps_the_socket_does_not_hide_a_death(tmp_path):
 
 # Functions that cannot be pickled
 
-def test_what_cannot_travel_is_named_when_the_dataset_is_built():
+def test_functions_that_cannot_be_pickled_raise_when_the_dataset_is_built():
     lock = threading.Lock()
 
     def locked(x):
@@ -437,7 +437,7 @@ def test_what_cannot_travel_is_named_when_the_dataset_is_built():
         ps.range(4).map_batch(lambda x: lock and x, workers=1)
 
 
-def test_without_cloudpickle_functions_of_modules_travel_and_others_name_it(monkeypatch):
+def test_without_cloudpickle_module_functions_work_and_others_raise(monkeypatch):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
     expected = rows_of(ps.Loader(ps.range(8).map(noisy).batch(4)))
     assert rows_of(ps.Loader(ps.range(8).map(noisy, workers=1).batch(4))) == expected
@@ -445,7 +445,7 @@ def test_without_cloudpickle_functions_of_modules_travel_and_others_name_it(monk
         ps.range(4).map(lambda x: x, workers=1)
 
 
-def test_without_cloudpickle_the_program_itself_is_refused_before_it_runs():
+def test_without_cloudpickle_functions_of_the_main_program_raise_before_running():
     code, out, error = run_program("""
         import sys
         sys.modules["cloudpickle"] = None
@@ -469,7 +469,7 @@ class OnlyHere:
         return not_there, ()
 
 
-def test_a_function_that_cannot_be_made_there_is_a_config_error():
+def test_a_function_that_cannot_be_unpickled_is_a_config_error():
     with pytest.raises(ps.ConfigError, match="cannot be made in a worker.*ImportError: only here"):
         list(ps.Loader(ps.range(4).map(OnlyHere(), workers=1).batch(2)))
 
@@ -484,12 +484,12 @@ def test_numbers_of_workers():
         [os.getpid()] * 4)
 
 
-def test_the_plan_says_how_many():
+def test_the_plan_shows_the_number_of_workers():
     assert "2 worker processes" in ps.Loader(
         ps.range(4).map(lambda x: x, workers=2).batch(2)).plan.explain()
 
 
-# Looking
+# Debugging
 
 def test_debug_and_sample_call_the_function_here():
     dataset = ps.range(4).map(lambda x: os.getpid(), workers=2)
@@ -498,14 +498,14 @@ def test_debug_and_sample_call_the_function_here():
     assert rows_of(loader) == [os.getpid()] * 4 and workers_of(loader) == []
 
 
-def test_a_function_travels_as_it_was_when_it_was_given():
+def test_a_function_is_pickled_when_the_dataset_is_built():
     box = [1]
     dataset = ps.range(3).map(lambda x: x + box[0], workers=1).batch(3)
     box[0] = 10
     assert rows_of(ps.Loader(dataset)) == [1, 2, 3]
 
 
-def test_who_waits_for_workers_leaves_the_interpreter_to_others(tmp_path):
+def test_waiting_for_workers_releases_the_gil(tmp_path):
     def wait_for_the_file(x):
         while not (tmp_path / "go").exists():
             time.sleep(0.001)
@@ -540,7 +540,7 @@ def test_a_worker_has_its_next_block_before_it_is_done():
     assert rows_of(ps.Loader(dataset, threads=2)) == list(range(60))
 
 
-def test_a_block_behind_a_slow_one_goes_to_a_worker_that_is_idle(tmp_path):
+def test_a_block_after_a_slow_one_goes_to_an_idle_worker(tmp_path):
     def wait_for_a_later_one(x):
         if x == 35:
             (tmp_path / "later").touch()
@@ -556,7 +556,7 @@ def test_a_block_behind_a_slow_one_goes_to_a_worker_that_is_idle(tmp_path):
 
 
 @pytest.mark.parametrize("threads", [2, 4])
-def test_loops_that_are_left_owe_nothing_to_the_next_one(threads):
+def test_abandoned_loops_do_not_affect_the_next_one(threads):
     dataset = ps.range(48).map(lambda x: x * 3, workers=2).batch(4)
     loader = ps.Loader(dataset, threads=threads)
     for left_after in [*range(1, 12)] * 5:
@@ -575,9 +575,9 @@ def test_large_and_growing_results():
     assert rows_of(ps.Loader(echo)) == sizes
 
 
-def test_many_loaders_one_after_the_other_leave_nothing():
+def test_many_loaders_in_sequence_leak_nothing():
     dataset = ps.range(4).map(lambda x: x, workers=1).batch(2)
-    gc.collect()  # what earlier tests left
+    gc.collect()  # objects of earlier tests
     before = len(os.listdir("/proc/self/fd"))
     for _ in itertools.repeat(None, 5):
         list(ps.Loader(dataset))

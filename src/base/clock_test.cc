@@ -16,7 +16,7 @@ TEST(ClockTest, RealTimeNeverGoesBack) {
   EXPECT_LE(before, Clock::real().now());
 }
 
-TEST(VirtualClockTest, StandsStillUntilAdvanced) {
+TEST(VirtualClockTest, DoesNotMoveUntilAdvanced) {
   VirtualClock clock;
   const Nanoseconds start = clock.now();
   EXPECT_EQ(clock.now(), start);
@@ -50,7 +50,7 @@ TEST(VirtualClockTest, SleepersWakeInTheOrderOfTheirTime) {
   }
 }
 
-TEST(VirtualClockTest, AThreadWhoseTimeHasComeNoLongerCountsAsASleeper) {
+TEST(VirtualClockTest, AThreadThatIsDueNoLongerCountsAsASleeper) {
   constexpr int kRounds = 200;
   VirtualClock clock;
   std::vector<Nanoseconds> woken;
@@ -66,7 +66,7 @@ TEST(VirtualClockTest, AThreadWhoseTimeHasComeNoLongerCountsAsASleeper) {
     clock.wait_for_sleepers(1);
     clock.advance(Nanoseconds(1));
   }
-  // A ticker that was overtaken still ends.
+  // A ticker whose time has passed still ends.
   while (!done) {
     clock.advance(Nanoseconds(1));
     yield_thread();

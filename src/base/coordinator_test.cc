@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-/// Runs `body` once per rank, each in a thread; what a rank threw, or "".
+/// Runs `body` once per rank, each in a thread; returns the error of each rank, or "".
 template <typename Body>
 std::vector<std::string> on_ranks(std::uint32_t world, Body body) {
   LocalGroup group(world);
@@ -49,13 +49,13 @@ TEST(CoordinatorTest, RanksOfOneProcessMeetInEveryRound) {
   EXPECT_THAT(errors, Each(""));
 }
 
-TEST(CoordinatorTest, RanksThatDifferAreAllToldInWhat) {
+TEST(CoordinatorTest, DifferingValuesAreReportedOnEveryRank) {
   const auto errors = on_ranks(
       3, [](Coordinator& member) { member.compare("batch", member.rank() == 2 ? "32" : "64"); });
   EXPECT_THAT(errors, Each(AllOf(HasSubstr("differ in batch"), HasSubstr("rank 2 has 32"))));
 }
 
-TEST(CoordinatorTest, RanksInDifferentCallsAreTold) {
+TEST(CoordinatorTest, RanksInDifferentCallsAreReported) {
   const auto errors = on_ranks(2, [](Coordinator& member) {
     if (member.rank() == 0) {
       member.barrier();
@@ -66,7 +66,7 @@ TEST(CoordinatorTest, RanksInDifferentCallsAreTold) {
   EXPECT_THAT(errors, Each(AllOf(HasSubstr("rank 0 is in barrier"), HasSubstr("rank 1 in sum"))));
 }
 
-TEST(CoordinatorTest, ARankThatLeavesIsNotWaitedFor) {
+TEST(CoordinatorTest, ARankThatLeavesIsNotAwaited) {
   const auto errors = on_ranks(3, [](Coordinator& member) {
     if (member.rank() != 1) member.barrier();
   });

@@ -21,7 +21,7 @@ static_assert(std::is_base_of_v<Error, ConfigError> && std::is_base_of_v<Error, 
               std::is_base_of_v<Error, IoError> && std::is_base_of_v<Error, CancelledError> &&
               std::is_base_of_v<Error, InternalError>);
 
-TEST(ErrorTest, WhereSaysOnlyWhatIsKnown) {
+TEST(ErrorTest, WhereContainsOnlyKnownParts) {
   EXPECT_EQ(Where{}.text(), "");
   EXPECT_EQ((Where{.op = "map#1", .sample = SampleKey{0, 12}, .epoch = 0, .step = 3}.text()),
             "sample 12 of source 0, op map#1, epoch 0, step 3");
@@ -36,7 +36,7 @@ TEST(ErrorTest, WhereSaysOnlyWhatIsKnown) {
             "dataset train, sample 5 of source 2, field x, op cast, epoch 1, step 0, position 64");
 }
 
-TEST(ErrorTest, WhatHoldsTheMessageThePlaceAndTheRemedy) {
+TEST(ErrorTest, WhatContainsTheMessageThePlaceAndTheRemedy) {
   EXPECT_STREQ(Error("it broke").what(), "it broke");
   const ConfigError error("it broke", {.op = "map"}, "mend it");
   EXPECT_STREQ(error.what(), "it broke [op map] -> mend it");
@@ -45,7 +45,7 @@ TEST(ErrorTest, WhatHoldsTheMessageThePlaceAndTheRemedy) {
   EXPECT_EQ(error.remedy(), "mend it");
 }
 
-TEST(ErrorTest, SampleErrorHandsOnTheUsersOwnException) {
+TEST(ErrorTest, SampleErrorContainsTheUsersException) {
   const SampleError error("threw", {}, {}, std::make_exception_ptr(std::out_of_range("row 7")));
   EXPECT_THAT([&] { std::rethrow_exception(error.cause()); },
               ThrowsMessage<std::out_of_range>("row 7"));
@@ -60,7 +60,7 @@ TEST(CheckTest, AFailedCheckNamesTheExpressionsAndBothValues) {
               ThrowsMessage<InternalError>(HasSubstr("cursor == 8 does not hold")));
 }
 
-TEST(CheckTest, ACheckThatHoldsReadsItsArgumentsOnce) {
+TEST(CheckTest, APassingCheckEvaluatesItsArgumentsOnce) {
   int reads = 0;
   const auto read = [&] { return ++reads; };
   PENSTOCK_CHECK_EQ(read(), 1);

@@ -13,7 +13,7 @@ void arm(const std::string& name, std::uint64_t nth);
 /// Arms points by name: "cut.twice:3,slab.allocate:1". Returns false if `text` has another form.
 bool arm_listed(const std::string& text);
 void disarm_all();
-/// How often each point was passed since the last `disarm_all`.
+/// How often each point was reached since the last `disarm_all`.
 std::map<std::string, std::uint64_t> hits();
 /// True if the point fires now.
 bool fires(const char* name);

@@ -29,7 +29,7 @@ TEST_F(FaultTest, AnArmedPointFiresOnceAtItsNthHitFromThen) {
   EXPECT_FALSE(fires("a"));
 }
 
-TEST_F(FaultTest, OnlyThePromiseThatWasSwitchedOffIsBroken) {
+TEST_F(FaultTest, OnlyTheNamedFeatureIsSwitchedOff) {
   EXPECT_FALSE(is_off("a"));
   switch_off("a");
   EXPECT_TRUE(is_off("a"));
@@ -66,7 +66,7 @@ TEST_F(FaultTest, HitsAreCountedForEveryPointSinceTheLastDisarm) {
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(fires("armed"));
 }
 
-TEST_F(FaultTest, OfAllThreadsThatPassExactlyOneSeesItFire) {
+TEST_F(FaultTest, APointFiresInExactlyOneThread) {
   constexpr int kThreads = 4;
   constexpr int kHits = 1000;
   std::atomic<int> fired = 0;
@@ -83,7 +83,7 @@ TEST_F(FaultTest, OfAllThreadsThatPassExactlyOneSeesItFire) {
   EXPECT_THAT(hits(), UnorderedElementsAre(Pair("a", kThreads * kHits)));
 }
 
-TEST_F(FaultTest, TheMacroIsThereInTestBuildsOnly) {
+TEST_F(FaultTest, TheMacroIsActiveInTestBuildsOnly) {
   arm("a", 1);
 #ifdef PENSTOCK_FAULTS
   EXPECT_TRUE(PENSTOCK_FAULT("a"));

@@ -22,7 +22,7 @@
 namespace penstock {
 namespace {
 
-constexpr const char* kReplaced = "check whether the file was cut short or replaced";
+constexpr const char* kReplaced = "check whether the file was truncated or replaced";
 
 /// Errors that may not occur on a retry.
 bool may_pass(int error) {
@@ -80,11 +80,11 @@ FolderEntry entry_of(const struct stat& facts) {
   return entry;
 }
 
-/// The type of `name` in the open folder. Checks the name itself first, to recognize a link.
+/// The type of `name` in the open folder. Checks the name itself first, to detect a link.
 Result<FolderEntry> look_at(int folder, const char* name, const std::string& path) {
   struct stat facts{};
   if (::fstatat(folder, name, &facts, AT_SYMLINK_NOFOLLOW) != 0)
-    return io_failure("cannot look at", path, errno);
+    return io_failure("cannot stat", path, errno);
   const bool link = S_ISLNK(facts.st_mode);
   FolderEntry entry;
   if (link && ::fstatat(folder, name, &facts, 0) != 0) {
@@ -145,11 +145,11 @@ Result<void> check_within(const Descriptor& file, const std::string& path, const
   return {};
 }
 
-/// An unpredictable name in the same folder.
+/// An unpredictable name in the same folder, for a temporary file.
 Result<std::string> draft_name(const std::string& path) {
   std::uint64_t number = 0;
   while (::getrandom(&number, sizeof number, 0) < 0)
-    if (errno != EINTR) return io_failure("cannot draw a name for", path, errno);
+    if (errno != EINTR) return io_failure("cannot create a temporary name for", path, errno);
   return fmt::format("{}.{:016x}.tmp", path, number);
 }
 
@@ -186,7 +186,7 @@ class PosixIo final : public Io {
     // Checked before memory is allocated: a wrong index must not cost more than the size of its
     // file.
     struct stat facts{};
-    if (::fstat(file.number(), &facts) != 0) return io_failure("cannot look at", path, errno);
+    if (::fstat(file.number(), &facts) != 0) return io_failure("cannot stat", path, errno);
     const auto size = static_cast<std::uint64_t>(facts.st_size);
     if (S_ISREG(facts.st_mode) && (offset > size || length > size - offset))
       return cut_short(path, size, offset, length);
@@ -264,9 +264,9 @@ class PosixIo final : public Io {
       const std::string_view name = found->d_name;
       if (name == "." || name == "..") continue;
       auto entry = look_at(::dirfd(open.get()), found->d_name, folder);
-      if (!entry) {  // it was removed meanwhile, or the folder may be listed but not entered
+      if (!entry) {  // removed in the meantime, or the folder may be listed but not entered
         if (::faccessat(::dirfd(open.get()), ".", X_OK, 0) != 0)
-          return io_failure("cannot look into", folder, errno);
+          return io_failure("cannot enter", folder, errno);
         continue;
       }
       entry->name = name;
@@ -298,7 +298,7 @@ class PosixIo final : public Io {
     const std::size_t slash = path.rfind('/');
     const Descriptor folder(slash == std::string::npos ? "." : path.substr(0, slash + 1));
     if (folder.number() < 0 || ::fsync(folder.number()) != 0)
-      return io_failure("cannot bring to disk", path, errno);
+      return io_failure("cannot flush to disk", path, errno);
     return {};
   }
 
@@ -306,7 +306,7 @@ class PosixIo final : public Io {
   /// The status of an open file; a Failure if it is not a regular file.
   static Result<std::uint64_t> size_of(const Descriptor& file, const std::string& path) {
     struct stat facts{};
-    if (::fstat(file.number(), &facts) != 0) return io_failure("cannot look at", path, errno);
+    if (::fstat(file.number(), &facts) != 0) return io_failure("cannot stat", path, errno);
     if (S_ISDIR(facts.st_mode)) return Failure{fmt::format("{} is a folder", printable(path))};
     if (!S_ISREG(facts.st_mode)) return Failure{fmt::format("{} is not a file", printable(path))};
     return static_cast<std::uint64_t>(facts.st_size);
@@ -317,7 +317,7 @@ class PosixIo final : public Io {
     const Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
     if (file.number() < 0) return io_failure("cannot write", path, errno);
     auto done = write_all(file, path, content);
-    if (done && ::fsync(file.number()) != 0) done = io_failure("cannot bring to disk", path, errno);
+    if (done && ::fsync(file.number()) != 0) done = io_failure("cannot flush to disk", path, errno);
     if (!done) ::unlink(path.c_str());
     return done;
   }

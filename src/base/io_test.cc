@@ -36,7 +36,7 @@ class IoTest : public testing::Test {
   Io& io_ = Io::real();
 };
 
-TEST_F(IoTest, ReadsExactlyTheAskedBytes) {
+TEST_F(IoTest, ReadsExactlyTheRequestedBytes) {
   const auto middle = io_.read(path_, 3, 4);
   ASSERT_TRUE(middle) << middle.failure().message;
   EXPECT_EQ(text_of(*middle), "3456");
@@ -45,14 +45,14 @@ TEST_F(IoTest, ReadsExactlyTheAskedBytes) {
   EXPECT_TRUE((*nothing).empty());
 }
 
-TEST_F(IoTest, AFileThatEndsBeforeIsAFailureThatSaysWhere) {
+TEST_F(IoTest, AFileThatEndsEarlyIsAFailureWithItsSize) {
   const auto cut = io_.read(path_, 6, 5);
   ASSERT_FALSE(cut);
   EXPECT_THAT(cut.failure().message, AllOf(HasSubstr(path_), HasSubstr("byte 10")));
   EXPECT_FALSE(io_.read(path_, 11, 1).ok());
 }
 
-TEST_F(IoTest, ALengthBeyondAllMemoryIsAFailureToo) {
+TEST_F(IoTest, ALengthBeyondAllMemoryIsAFailure) {
   EXPECT_FALSE(io_.read(path_, 0, std::uint64_t{1} << 62).ok());
   EXPECT_FALSE(io_.read(path_, 0, UINT64_MAX).ok());
   EXPECT_FALSE(io_.read(path_, UINT64_MAX, 1).ok());
@@ -69,7 +69,7 @@ TEST_F(IoTest, AMissingFileAndAFolderAreFailuresThatNameThePath) {
   }
 }
 
-TEST_F(IoTest, ReadTextTakesTheWholeFileWhateverItsSizeClaims) {
+TEST_F(IoTest, ReadTextReadsTheWholeFileWhateverItsReportedSize) {
   std::string large(10'000, 'x');
   large += '\0';
   std::ofstream(path_, std::ios::binary) << large;
@@ -81,7 +81,7 @@ TEST_F(IoTest, ReadTextTakesTheWholeFileWhateverItsSizeClaims) {
   EXPECT_THAT(*process, HasSubstr("Threads:"));
 }
 
-TEST_F(IoTest, AppendAddsToTheEndAndMakesTheFile) {
+TEST_F(IoTest, AppendAddsToTheEndAndCreatesTheFile) {
   std::remove(path_.c_str());
   ASSERT_TRUE(io_.append(path_, "one\n").ok());
   ASSERT_TRUE(io_.append(path_, "").ok());
@@ -107,7 +107,7 @@ TEST_F(IoTest, AWholeFileMustHaveItsSize) {
   EXPECT_TRUE((*io_.read_whole(path_, {.bytes_max = 0, .size = 0})).empty());
 }
 
-TEST_F(IoTest, FoldersAndPipesAreNoFilesAndDoNotHoldAnybody) {
+TEST_F(IoTest, FoldersAndPipesAreRejectedWithoutBlocking) {
   const TempFolder folder;
   ASSERT_EQ(::mkfifo(folder.path("pipe").c_str(), 0600), 0);
   EXPECT_THAT(io_.read_whole(folder.path("pipe"), {.bytes_max = 1}).failure().message,
@@ -142,7 +142,7 @@ TEST_F(IoTest, AFolderIsListedWithKindsAndSizes) {
   EXPECT_EQ(*io_.real_path(folder.path("link")), *io_.real_path(folder.path("file")));
 }
 
-TEST_F(IoTest, APublishedFileIsWholeAndAloneAndReplacesTheOldOne) {
+TEST_F(IoTest, APublishedFileIsCompleteAndReplacesTheOldOne) {
   const TempFolder folder;
   ASSERT_TRUE(io_.publish(folder.path("a"), "first"));
   ASSERT_TRUE(io_.publish(folder.path("a"), "second"));
@@ -151,8 +151,8 @@ TEST_F(IoTest, APublishedFileIsWholeAndAloneAndReplacesTheOldOne) {
   EXPECT_FALSE(io_.publish(folder.path("no/folder"), "x").ok());
 }
 
-TEST_F(IoTest, AFileBeyondItsLimitIsRefusedBeforeMemoryIsTaken) {
-  // Sparse: more than any memory, and nothing on the disk.
+TEST_F(IoTest, AFileBeyondItsLimitIsRejectedBeforeMemoryIsAllocated) {
+  // Sparse: larger than any memory, without disk blocks.
   const std::uint64_t huge = std::uint64_t{1} << 41;
   std::filesystem::resize_file(path_, huge);
   for (const std::optional<std::uint64_t> size : {std::optional<std::uint64_t>(), {huge}}) {
@@ -167,12 +167,12 @@ TEST_F(IoTest, AFileBeyondItsLimitIsRefusedBeforeMemoryIsTaken) {
   EXPECT_THAT(io_.read_text(path_, 1 << 20).failure().message, HasSubstr("more than the limit"));
 }
 
-TEST_F(IoTest, AListedSizeBeyondTheLimitIsRefusedWithoutLookingForTheFile) {
+TEST_F(IoTest, AListedSizeBeyondTheLimitIsRejectedWithoutOpeningTheFile) {
   EXPECT_THAT(io_.read_whole(path_ + "_missing", {.bytes_max = 3, .size = 4}).failure().message,
               HasSubstr("more than the limit of 3"));
 }
 
-TEST_F(IoTest, ATextWhoseSizeIsNotKnownIsReadUpToItsLimitOnly) {
+TEST_F(IoTest, ATextOfUnknownSizeIsReadUpToItsLimit) {
   const auto whole = io_.read_text("/proc/self/status", 1 << 20);
   ASSERT_TRUE(whole);
   EXPECT_THAT(io_.read_text("/proc/self/status", 10).failure().message,
@@ -181,7 +181,7 @@ TEST_F(IoTest, ATextWhoseSizeIsNotKnownIsReadUpToItsLimitOnly) {
   EXPECT_FALSE(io_.read_text(path_, 9).ok());
 }
 
-TEST_F(IoTest, APipeInPlaceOfATextIsAFailureAndHoldsNobody) {
+TEST_F(IoTest, APipeInsteadOfATextFailsWithoutBlocking) {
   const TempFolder folder;
   ASSERT_EQ(::mkfifo(folder.path("pipe").c_str(), 0600), 0);
   EXPECT_THAT(io_.read_text(folder.path("pipe"), 10).failure().message, HasSubstr("not a file"));
@@ -209,12 +209,12 @@ TEST_F(IoTest, AFileWithinAFolderMayBeReachedThroughLinksThatStayInsideIt) {
   }
 }
 
-TEST_F(IoTest, WhereLinksAreNotFollowedNoneMayBeOnTheWay) {
+TEST_F(IoTest, WithoutLinksNoPartOfThePathMayBeALink) {
   const TempFolder folder;
   folder.write("root/a/file", "in");
   folder.link("root/inner", "a");
   folder.link("root/a/other", "file");
-  // The root itself may be a link, and need not have been looked up before.
+  // The root itself may be a link, and need not have been resolved before.
   folder.link("by_link", "root");
   for (const bool known : {true, false}) {
     FileRoot root{.given = folder.path("by_link"), .real = {}, .links = false};
@@ -228,7 +228,7 @@ TEST_F(IoTest, WhereLinksAreNotFollowedNoneMayBeOnTheWay) {
   }
 }
 
-TEST_F(IoTest, WritersOfOneFileNeverShowAnythingButAWholeOne) {
+TEST_F(IoTest, ConcurrentWritersAlwaysLeaveACompleteFile) {
   constexpr std::size_t kWriters = 3;
   constexpr std::size_t kRounds = 200;
   const TempFolder folder;
@@ -261,7 +261,7 @@ TEST_F(IoTest, AFileThatCannotBePublishedLeavesNothingBehind) {
   EXPECT_EQ((*io_.list(folder.path())).size(), 1U);
 }
 
-TEST_F(IoTest, ALinkThatWaitsUnderTheOldDraftNameIsNotFollowed) {
+TEST_F(IoTest, ALinkUnderTheOldTemporaryNameIsNotFollowed) {
   const TempFolder folder;
   folder.write("victim", "precious");
   folder.link(fmt::format("a.{}.tmp", ::getpid()), "victim");

@@ -11,7 +11,7 @@ std::string nested(std::size_t depth) {
   return std::string(depth, '[') + std::string(depth, ']');
 }
 
-TEST(JsonTest, WhatIsNotJsonIsNothing) {
+TEST(JsonTest, InvalidJsonReturnsNothing) {
   for (const char* text : {"", " ", "{", "[1,]", "{\"a\":1}x", "nul", "1 2", "\"\xff\"", "1e999"})
     EXPECT_FALSE(parse_json(text)) << text;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// For tests: while it lives, the process seems to have these variables and no others.
+// For tests: during its lifetime the process has these environment variables and no others.
 
 #include <map>
 #include <string>
@@ -26,7 +26,7 @@ class LaunchTable {
       return found->second;
     };
   }
-  /// As torchrun starts process `rank` of `size`.
+  /// The variables that torchrun sets for process `rank` of `size`.
   static Variables torchrun(std::uint32_t rank, std::uint32_t size) {
     return {{"RANK", std::to_string(rank)}, {"WORLD_SIZE", std::to_string(size)}};
   }

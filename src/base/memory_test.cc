@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-TEST(MemoryTest, WhatIsAvailableIsSomethingAndNotMoreThanTheMachineHas) {
+TEST(MemoryTest, AvailableMemoryIsPositiveAndAtMostThatOfTheMachine) {
   const std::uint64_t available = memory_available();
   EXPECT_GT(available, std::uint64_t{1} << 20);
   EXPECT_LE(available, static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *

@@ -1,6 +1,6 @@
 #pragma once
 // 64-bit mixing for keys and digests. Part of the order and of every random key: a change here
-// changes what users' seeds mean, and makes the golden vectors fail.
+// changes the results of users' seeds, and makes the golden vectors fail.
 
 #include <cstdint>
 

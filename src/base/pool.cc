@@ -166,7 +166,7 @@ unsigned Pool::detach(const Work& work, std::chrono::nanoseconds patience) {
     // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): it leaves the list, not us
     const std::shared_ptr<Member> member = *found;
     members.erase(found);
-    // The entries behind it have moved: a thread that is looking for work may have missed one.
+    // The entries after it have moved: a thread that searches for work may have missed one.
     ++shared_->signals;
     shared_->work_or_stop.notify_all();
     member->leaving = true;
@@ -177,7 +177,7 @@ unsigned Pool::detach(const Work& work, std::chrono::nanoseconds patience) {
       shared_->left.wait_for(shared_->mutex, left);
     }
     stuck = member->inside;
-    if (stuck.empty()) member->work.reset();  // threads on their way out still reference the member
+    if (stuck.empty()) member->work.reset();  // threads about to leave still reference the member
     member->abandoned = !stuck.empty();
     for (const unsigned slot : stuck) {
       shared_->threads[slot]->detach();
@@ -187,8 +187,7 @@ unsigned Pool::detach(const Work& work, std::chrono::nanoseconds patience) {
   }
   try {
     start_missing_threads();
-  } catch (
-      const std::exception& error) {  // the leaving caller need not know: the next one tries again
+  } catch (const std::exception& error) {  // not the caller's concern: the next caller retries
     report(fmt::format("a thread that was abandoned could not be replaced: {}", error.what()));
   }
   return static_cast<unsigned>(stuck.size());
@@ -238,7 +237,7 @@ void Pool::serve(const std::shared_ptr<Shared>& shared, unsigned slot) {
     for (std::size_t i = 0; i < tries && served == Shared::Served::nothing; ++i)
       served = shared->serve_once(slot, turn);
     if (served == Shared::Served::abandoned) {
-      --abandoned_threads();  // another thread has this slot
+      --abandoned_threads();  // this slot belongs to another thread
       return;
     }
     if (served == Shared::Served::work) continue;

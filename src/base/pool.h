@@ -1,6 +1,6 @@
 #pragma once
-// One pool of threads per process, shared by all pipelines. It knows nothing about batches: it asks
-// the attached works in turn for a piece of work, and sleeps when none has any.
+// One pool of threads per process, shared by all pipelines. It knows nothing about batches: it
+// polls the attached works in turn for a piece of work, and sleeps when none has any.
 
 #include <chrono>
 #include <cstddef>
@@ -60,13 +60,13 @@ class Pool {
   [[nodiscard]] unsigned threads() const { return threads_count_; }
   /// Number of attached works.
   [[nodiscard]] std::size_t works() const;
-  /// True on a thread of any pool. Such a thread must not just wait for work of a pool but do it
-  /// itself: all other threads may be waiting in the same way.
+  /// True on a thread of any pool. Such a thread must not only wait for work of a pool but run it:
+  /// all other threads may be blocked in the same way.
   static bool on_own_thread();
   /// Threads of the process that were abandoned and have not returned.
   static unsigned abandoned();
-  /// Leaving one loop over slow samples may abandon every thread of the pool and every prefetching
-  /// thread, and that must not keep the next loop from starting.
+  /// Ending one loop over slow samples may abandon every thread of the pool and every prefetch
+  /// thread, and that must not prevent the next loop from starting.
   [[nodiscard]] unsigned abandoned_max() const {
     return kStuckMax + threads_count_ + kReadingThreadsMax;
   }

@@ -1,4 +1,4 @@
-// Threads that do not come back.
+// Threads that do not return.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-/// A function that does not return until it is let go.
+/// A function that blocks until it is released.
 class Gate {
  public:
   void pass() {
@@ -88,12 +88,12 @@ TEST(PoolAbandonTest, AnAbandonedThreadMayOutliveItsPool) {
     EXPECT_EQ(pool.detach(*stuck, std::chrono::nanoseconds(0)), 2U);
     return std::weak_ptr<Work>(stuck);
   }();
-  EXPECT_FALSE(watched.expired()) << "what a thread is inside stays alive";
+  EXPECT_FALSE(watched.expired()) << "an abandoned thread keeps its work alive";
   gate->open();
   wait_until_all_are_back();
 }
 
-/// Threads of one pool that are stuck in `gate`, as many as refuse new work.
+/// Threads of one pool that are stuck in `gate`, enough to block new work.
 void fill_with_stuck(Pool& pool, const std::shared_ptr<Gate>& gate) {
   while (Pool::abandoned() < pool.abandoned_max()) {
     const auto stuck = stuck_in(gate);
@@ -103,7 +103,7 @@ void fill_with_stuck(Pool& pool, const std::shared_ptr<Gate>& gate) {
   }
 }
 
-TEST(PoolAbandonTest, TooManyStuckThreadsRefuseNewWork) {
+TEST(PoolAbandonTest, TooManyStuckThreadsBlockNewWork) {
   const auto gate = std::make_shared<Gate>();
   Pool pool(8);
   fill_with_stuck(pool, gate);
@@ -125,12 +125,12 @@ TEST(PoolAbandonTest, NewWorkWaitsForThreadsThatAreOnlySlow) {
   pool.attach(idle, 1, {.wait_max = std::chrono::hours(1), .while_waiting = [&] {
                           if (++looked == 2) gate->open();
                         }});
-  EXPECT_GE(looked, 2) << "it waited, and went on when they came back";
+  EXPECT_GE(looked, 2) << "it waited until they returned";
   pool.detach(*idle);
   wait_until_all_are_back();
 }
 
-TEST(PoolAbandonTest, TheWaitForSlowThreadsEndsWithWhatItsCallbackThrows) {
+TEST(PoolAbandonTest, AnExceptionOfTheCallbackEndsTheWaitForSlowThreads) {
   struct Interrupted {};
   const auto gate = std::make_shared<Gate>();
   Pool pool(8);
@@ -144,7 +144,7 @@ TEST(PoolAbandonTest, TheWaitForSlowThreadsEndsWithWhatItsCallbackThrows) {
   wait_until_all_are_back();
 }
 
-TEST(PoolAbandonTest, LeavingOneLoopWithEveryThreadStuckDoesNotRefuseTheNext) {
+TEST(PoolAbandonTest, ALoopThatEndsWithEveryThreadStuckDoesNotBlockTheNext) {
   const auto gate = std::make_shared<Gate>();
   Pool pool(16);
   const auto stuck = stuck_in(gate);

@@ -31,7 +31,7 @@ std::shared_ptr<Work> make_work(std::function<bool()> body) {
   return std::make_shared<FunctionWork>(std::move(body));
 }
 
-/// Pieces of work to be done, counted; a consumer waits until all are.
+/// Counts finished pieces of work; a consumer waits for all of them.
 class Pieces {
  public:
   void add(int count) {
@@ -104,7 +104,7 @@ TEST_F(PoolTest, AWakeIsNeverLost) {
   }
 }
 
-TEST_F(PoolTest, DetachReturnsOnlyWhenNobodyIsInsideAndNobodyWillBe) {
+TEST_F(PoolTest, DetachReturnsOnlyWhenNoThreadIsInsideAndNoneWillEnter) {
   Pool pool(3);
   Pieces pieces;
   const auto probe = pieces.as_work();
@@ -134,7 +134,7 @@ TEST_F(PoolTest, DetachReturnsOnlyWhenNobodyIsInsideAndNobodyWillBe) {
   }
 }
 
-TEST_F(PoolTest, AfterDetachThePoolHoldsNothingOfTheWork) {
+TEST_F(PoolTest, AfterDetachThePoolHoldsNoReferenceToTheWork) {
   Pool pool(3);
   for (int round = 0; round < 2000; ++round) {
     std::atomic<bool> entered = false;
@@ -150,7 +150,7 @@ TEST_F(PoolTest, AfterDetachThePoolHoldsNothingOfTheWork) {
   }
 }
 
-TEST_F(PoolTest, DetachOfWhatIsNotAttachedReturns) {
+TEST_F(PoolTest, DetachOfAnUnattachedWorkReturns) {
   Pool pool(1);
   pool.detach(*make_work([] { return false; }));
 }
@@ -170,7 +170,7 @@ TEST_F(PoolTest, AsManyThreadsAsAllowedAreInsideAndNoMore) {
   const auto work = make_work([&] {
     if (!pieces.take()) return false;
     ++inside;
-    // The first piece waits for company: this proves that two may be inside.
+    // The first piece waits for another: this proves that two may be inside.
     while (most < kThreadsMax) look();
     for (int i = 0; i < 5; ++i) look();
     --inside;
@@ -229,7 +229,7 @@ TEST_F(PoolTest, TheSharedPoolIsOneAndEndsWithItsLastHolder) {
   ASSERT_FALSE(pool.expired());
   second.reset();
   EXPECT_TRUE(pool.expired());
-  // All threads were joined: nobody is in there any more, though the work was still attached.
+  // All threads were joined: none is inside any longer, although the work was still attached.
   EXPECT_EQ(work.use_count(), 1);
 
   Pool::set_shared_threads(1);
@@ -238,9 +238,9 @@ TEST_F(PoolTest, TheSharedPoolIsOneAndEndsWithItsLastHolder) {
   EXPECT_EQ(Pool::shared()->threads(), usable_cores());
 }
 
-// One thread serves A, B and C in turn. B did a piece and has another; then the thread asks C, is
-// inside A while A leaves, and finds C where B would have been.
-TEST_F(PoolTest, AWorkIsAskedAlthoughAnotherLeavesWhileTheThreadAsksAround) {
+// One thread serves A, B and C in turn. B ran a piece and has another; then the thread polls C, is
+// inside A while A detaches, and finds C in the slot of B.
+TEST_F(PoolTest, AWorkIsNotMissedWhenAnotherOneDetachesDuringASearch) {
   Pool pool(1);
   std::atomic<bool> go{false};
   std::atomic<int> done{0};
@@ -272,12 +272,12 @@ TEST_F(PoolTest, AWorkIsAskedAlthoughAnotherLeavesWhileTheThreadAsksAround) {
   pool.detach(*c);
 }
 
-TEST_F(PoolTest, APoolThatCannotStartAllItsThreadsEndsThoseThatItStarted) {
+TEST_F(PoolTest, APoolThatCannotStartAllThreadsEndsTheStartedOnes) {
   const std::size_t before = threads_of_process();
   fault::arm("pool.thread", 3);
   EXPECT_THROW(Pool(4), ResourceError);
   fault::disarm_all();
-  // A thread that was joined may be listed for a moment longer.
+  // A joined thread may still be listed for a moment.
   for (int i = 0; i < 100'000 && threads_of_process() != before; ++i) yield_thread();
   EXPECT_EQ(threads_of_process(), before);
 }

@@ -15,18 +15,18 @@ TEST(PrintableTest, TextStaysAsItIs) {
   EXPECT_EQ(printable(""), "");
 }
 
-TEST(PrintableTest, WhatIsNoTextIsWrittenAsNumbers) {
+TEST(PrintableTest, BytesThatAreNotTextAreEscaped) {
   EXPECT_EQ(printable("a\xff.jpg"), "a\\xff.jpg");
   EXPECT_EQ(printable("two\nlines\x7f"), "two\\x0alines\\x7f");
   EXPECT_EQ(printable("cut\xe5\x86"), "cut\\xe5\\x86");
   EXPECT_EQ(printable("\xc0\xaf\xed\xa0\x80"), "\\xc0\\xaf\\xed\\xa0\\x80");
 }
 
-TEST(PrintableTest, NamesThatDifferLookDifferent) {
+TEST(PrintableTest, DifferentNamesPrintDifferently) {
   EXPECT_NE(printable("a\xff"), printable("a\\xff"));
 }
 
-TEST(PrintableTest, AnyTwoBytesGiveTextThatJsonTakes) {
+TEST(PrintableTest, AnyTwoBytesGiveValidJsonText) {
   for (int first = 0; first < 256; ++first)
     for (int second = 0; second < 256; ++second) {
       const std::string bytes{static_cast<char>(first), static_cast<char>(second)};

@@ -1,5 +1,5 @@
 #pragma once
-// The only way in which the library prints: reports go to the sink of penstock/report_sink.h.
+// The only way the library prints: reports go to a sink, stderr by default.
 
 #include <string>
 

@@ -22,7 +22,7 @@ class ReportTest : public testing::Test {
   ReportSink before_;
 };
 
-TEST_F(ReportTest, GoesToStderrWhereThereIsNoSink) {
+TEST_F(ReportTest, GoesToStderrWithoutASink) {
   testing::internal::CaptureStderr();
   report("the disk is slow");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "penstock: the disk is slow\n");

@@ -51,7 +51,7 @@ TEST(ResultTest, OnlyDataAndALackOfMemoryMayBeSkippedByPolicy) {
   EXPECT_FALSE(failure_of(Failure::Kind::transient).ends_pass());
 }
 
-TEST(ResultTest, WhatIsPermanentIsNotTransientAndACancelledRowStaysCancelled) {
+TEST(ResultTest, MakePermanentClearsTransientButNotCancelled) {
   Failure failure{"it broke"};
   failure.kind = Failure::Kind::transient;
   failure.make_permanent();
@@ -61,13 +61,13 @@ TEST(ResultTest, WhatIsPermanentIsNotTransientAndACancelledRowStaysCancelled) {
   EXPECT_TRUE(stopped.cancelled());
 }
 
-// A function of the user's may say the same words.
+// A user's function may use the same text.
 TEST(ResultTest, AFailureIsCancelledByItsKindNotByItsText) {
   EXPECT_FALSE(Failure{cancelled(0).message}.cancelled());
   EXPECT_TRUE(cancelled(0).cancelled());
 }
 
-TEST(ResultTest, RaiseThrowsASampleErrorWithAllThatIsKnown) {
+TEST(ResultTest, RaiseThrowsASampleErrorWithAllDetails) {
   const auto cause = std::make_exception_ptr(std::runtime_error("inner"));
   const Failure failure{"it broke", {.op = "map"}, "mend it", cause, 0};
   try {

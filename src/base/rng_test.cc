@@ -62,8 +62,8 @@ TEST(RngTest, IntegerReachesEveryNumberBelowCountAndNoOther) {
 }
 
 TEST(RngTest, IntegerFavorsNoNumber) {
-  // The rest of 64 bits by three quarters of their range would be below a third of it half the
-  // time.
+  // Reducing 64 bits modulo three quarters of their range would give a value below a third of it
+  // half the time.
   constexpr std::uint64_t kThird = std::uint64_t{1} << 62;
   Rng rng(1, 2);
   int below = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// For tests: a folder that goes away with everything in it.
+// For tests: a folder that is removed with its content.
 
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ class TempFolder {
   [[nodiscard]] std::string path(std::string_view name) const {
     return path_ + "/" + std::string(name);
   }
-  /// Writes a file, and the folders it is in.
+  /// Writes a file, and creates its folders.
   std::string write(std::string_view name, std::string_view content) const {
     const std::filesystem::path file(path(name));
     std::filesystem::create_directories(file.parent_path());
@@ -35,7 +35,7 @@ class TempFolder {
     return file.string();
   }
   void make_folder(std::string_view name) const { std::filesystem::create_directories(path(name)); }
-  /// A link `name` to `target`, which may be relative to where the link is.
+  /// A link `name` to `target`, which may be relative to the link.
   void link(std::string_view name, const std::string& target) const {
     const std::filesystem::path file(path(name));
     std::filesystem::create_directories(file.parent_path());

@@ -19,7 +19,7 @@ class Thread {
   Thread& operator=(Thread&&) noexcept;
 
   void join();
-  /// Lets the thread run on by itself; it must own everything it touches.
+  /// Detaches the thread; it must own everything it uses.
   void detach();
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// Stacks of threads in code that the engine cannot see into: an embedding interpreter knows the
-// stacks of its functions, and reports about waits quote them.
+// Stacks of threads in code outside the engine: an embedding interpreter knows the stacks of its
+// functions, and stall reports include them.
 
 #include <functional>
 #include <string>
@@ -11,7 +11,7 @@
 namespace penstock {
 
 /// For each thread the lines of its stack, innermost last; empty if unknown. Must return within
-/// about a second, whatever those threads do.
+/// about a second, whatever those threads are doing.
 using StackReader =
     std::function<std::vector<std::vector<std::string>>(const std::vector<ThreadId>&)>;
 

@@ -23,7 +23,7 @@ TEST(ThreadStackTest, EachLineIsFollowedByTheStackOfItsThread) {
   set_stack_reader(before);
 }
 
-TEST(ThreadStackTest, AReaderThatKnowsFewerThreadsLeavesTheRestWithoutAStack) {
+TEST(ThreadStackTest, ThreadsUnknownToTheReaderHaveNoStack) {
   const StackReader before = set_stack_reader([](const std::vector<ThreadId>&) {
     return std::vector<std::vector<std::string>>{{"f at a.py:3"}};
   });
@@ -31,7 +31,7 @@ TEST(ThreadStackTest, AReaderThatKnowsFewerThreadsLeavesTheRestWithoutAStack) {
   set_stack_reader(before);
 }
 
-TEST(ThreadStackTest, ThreadsHaveIdsOfTheirOwn) {
+TEST(ThreadStackTest, ThreadsHaveUniqueIds) {
   const ThreadId mine = this_thread_id();
   ThreadId other = mine;
   Thread("other", [&] { other = this_thread_id(); }).join();

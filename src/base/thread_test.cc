@@ -33,7 +33,7 @@ TEST(ThreadTest, AMovedThreadIsJoinedByItsNewOwner) {
   EXPECT_EQ(ended, 1);
 }
 
-TEST(ThreadTest, ADetachedThreadRunsOnWithoutItsOwner) {
+TEST(ThreadTest, ADetachedThreadOutlivesItsOwner) {
   const auto go = std::make_shared<std::atomic<bool>>(false);
   const auto ended = std::make_shared<std::atomic<bool>>(false);
   {
@@ -79,7 +79,7 @@ TEST(ThreadTest, CarriesTheFirst15LettersOfItsName) {
 TEST(ThreadTest, UsableCoresObeysTheAffinityMask) {
   EXPECT_GE(usable_cores(), 1U);
   unsigned narrowed = 0;
-  // In a thread of its own, since the mask is the thread's.
+  // In a separate thread, since the mask belongs to the thread.
   Thread("narrow", [&] {
     cpu_set_t mask;
     ASSERT_EQ(sched_getaffinity(0, sizeof mask, &mask), 0);

@@ -17,7 +17,7 @@ struct World {
   /// Which part of the data: differs from the rank if several processes share one replica.
   std::uint32_t data_rank = 0;
   std::uint32_t data_size = 1;
-  std::string source;  // where it was found, for plans and errors
+  std::string source;  // how it was found, for plans and errors
 
   /// "3 processes, this is 1 (torchrun)"
   [[nodiscard]] std::string text() const;

@@ -39,7 +39,7 @@ std::string tf_config(const std::string& cluster, const std::string& type,
 const std::string kTwoWorkers =
     tf_config(R"("chief": ["a:1"], "worker": ["b:1", "c:1"])", "worker", "1");
 
-TEST(WorldTest, TheFirstCompleteProviderIsBelieved) {
+TEST(WorldTest, TheFirstCompleteProviderWins) {
   const Table torchrun{
       {"RANK", "3"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}};
   const Table slurm{
@@ -84,7 +84,7 @@ TEST(WorldTest, TheFirstCompleteProviderIsBelieved) {
 }
 
 TEST(WorldTest, AStepOfSrunIsNotItsJob) {
-  // A batch script and an interactive shell run once, whatever the job's tasks.
+  // A batch script and an interactive shell run once, regardless of the job's tasks.
   for (const char* const step : {"", "4294967290", "4294967291"}) {
     const Table table{{"SLURM_STEP_ID", step}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}};
     EXPECT_EQ(find_world({}, environment_of(table)).source, "one process") << step;
@@ -117,7 +117,7 @@ TEST(WorldTest, TfConfigPutsTheChiefFirst) {
   }
 }
 
-TEST(WorldTest, WhatIsHalfSetGarbledOrContradictsIsRefusedByNameAndValue) {
+TEST(WorldTest, IncompleteGarbledOrContradictoryVariablesThrowWithNameAndValue) {
   struct Case {
     Table table;
     std::vector<std::string> words;
@@ -179,7 +179,7 @@ TEST(WorldTest, AnExplicitWorldWinsAndIsChecked) {
 }
 
 TEST(WorldTest, TheDataRankMayDifferFromTheRank) {
-  // Eight processes, two by two one model: four parts of the data.
+  // Eight processes, two per model replica: four parts of the data.
   const Table torchrun{{"RANK", "5"}, {"WORLD_SIZE", "8"}};
   const World world = find_world({.data_rank = 2, .data_size = 4}, environment_of(torchrun));
   EXPECT_EQ(world.rank, 5U);
@@ -202,7 +202,7 @@ TEST(WorldTest, AProcessGroupThatContradictsTorchrunIsAnError) {
   EXPECT_EQ(find_world(options, environment_of(same)).local_rank, 1U);
   EXPECT_THAT(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}}, options),
               AllOf(HasSubstr("rank 1 of 2"), HasSubstr("RANK=0")));
-  // Other launchers start agents, whose ranks are their own.
+  // Other launchers start agents, which have their own ranks.
   EXPECT_EQ(find_world(options, environment_of({{"JOB_COMPLETION_INDEX", "7"}})).rank, 1U);
   options.process_group = [] { return std::optional<World>(); };
   EXPECT_EQ(find_world(options, environment_of(same)).source, "torchrun");
@@ -223,7 +223,7 @@ TEST(WorldTest, TheProcessHasAnEnvironmentThatTestsReplace) {
   set_process_environment(before);
 }
 
-TEST(WorldTest, AWorldSaysWhoSaidSo) {
+TEST(WorldTest, AWorldNamesItsSource) {
   const auto text = [](const Table& table) { return find_world({}, environment_of(table)).text(); };
   EXPECT_EQ(text({}), "one process");
   EXPECT_EQ(text(LaunchTable::torchrun(1, 3)), "3 processes, this is 1 (torchrun)");

@@ -143,7 +143,8 @@ Result<BmpHeader> read_header(EncodedBytes bytes) {
   const std::size_t info = little32(bytes, kFileHeader);
   const bool core = info == kCoreHeader;
   if (!core && (info < kInfoHeader || info > 1024))
-    return unsupported(fmt::format("the BMP has a header of {} bytes, which is not known", info));
+    return unsupported(
+        fmt::format("the BMP has a header of {} bytes, which is not supported", info));
   if (bytes.size() < kFileHeader + info) return truncated(bytes, "inside its header");
   BmpHeader header;
   header.pixels_at = little32(bytes, 10);

@@ -17,7 +17,7 @@ using made::Values;
 using made::with_bmp_offset;
 using testing::HasSubstr;
 
-TEST(BmpTest, EveryKindGivesItsColors) {
+TEST(BmpTest, EveryKindDecodesToItsColors) {
   for (const BmpOptions& options : every_bmp()) {
     const auto decoded = made::decode(bmp(options), {.channels = 0});
     ASSERT_EQ(decoded.message, "") << options.bits << " bits, packing " << options.packing;
@@ -72,7 +72,7 @@ Values numbers_of(unsigned packing, const Values& codes) {
   return numbers;
 }
 
-TEST(BmpTest, RunsMovesAndEndsMeanWhatTheFormatSays) {
+TEST(BmpTest, RunsMovesAndEndsFollowTheFormat) {
   // From the bottom: a run; the next row; a move of one pixel and one row; a run; the end.
   EXPECT_EQ(numbers_of(1, {2, 5, 0, 0, 0, 2, 1, 1, 3, 7, 0, 1}),
             (Values{0, 7, 7, 7, 0, 0, 0, 0, 5, 5, 0, 0}));
@@ -99,7 +99,7 @@ TEST(BmpTest, TimeOfRunLengthsIsBounded) {
               HasSubstr("longer than the limit"));
 }
 
-TEST(BmpTest, AnOffsetOfThePaletteOrOfNothingMeansTheEndOfTheFront) {
+TEST(BmpTest, AnOffsetOfThePaletteOrZeroMeansTheEndOfTheHeader) {
   for (const BmpOptions& options : {BmpOptions{.bits = 8, .colors = 252}, BmpOptions{.bits = 4},
                                     BmpOptions{.bits = 1}, BmpOptions{.bits = 24}}) {
     const Values file = bmp(options);
@@ -137,7 +137,7 @@ TEST(BmpTest, FlippedBytesDoNoHarm) {
   for (const BmpOptions& options : every_bmp()) made::expect_flips_do_no_harm(bmp(options), 300);
 }
 
-TEST(BmpTest, WhatCannotBeReadIsNamedWithARemedy) {
+TEST(BmpTest, UnsupportedFilesFailWithARemedy) {
   const auto message = [](const BmpOptions& options) {
     const auto decoded = made::decode(bmp(options));
     EXPECT_THAT(decoded.remedy, HasSubstr("convert it"));
@@ -157,7 +157,7 @@ TEST(BmpTest, WhatCannotBeReadIsNamedWithARemedy) {
               HasSubstr("color mask"));
 }
 
-TEST(BmpTest, HugeClaimsAreRefusedBeforeMemoryIsTaken) {
+TEST(BmpTest, HugeClaimsAreRejectedBeforeMemoryIsAllocated) {
   Values file = bmp({});
   for (const std::size_t at : {18U, 22U}) file[at + 3] = 0x7f;
   EXPECT_THAT(made::decode(file).message, HasSubstr("more than the limit"));

@@ -23,7 +23,7 @@ Values file_of(std::string_view text) {
   return {text.begin(), text.end()};
 }
 
-TEST(CodecTest, AFormatIsToldByItsFirstBytes) {
+TEST(CodecTest, AFormatIsDetectedByItsFirstBytes) {
   const auto format = [](std::string_view text) {
     return image_format_of(made::bytes_of(file_of(text)));
   };
@@ -43,7 +43,7 @@ TEST(CodecTest, AFormatIsToldByItsFirstBytes) {
   EXPECT_EQ(format(""), std::nullopt);
 }
 
-TEST(CodecTest, EveryFormatHasANameAndExtensionsThatNoOtherHas) {
+TEST(CodecTest, EveryFormatHasAUniqueNameAndExtensions) {
   EXPECT_THAT(image_extensions(), UnorderedElementsAre("jpg", "jpeg", "png", "webp", "bmp", "ppm",
                                                        "pgm", "pbm", "npy"));
   EXPECT_THAT(image_extensions(ImageFormat::jpeg), ElementsAre("jpg", "jpeg"));
@@ -56,7 +56,7 @@ TEST(CodecTest, EveryFormatHasANameAndExtensionsThatNoOtherHas) {
   }
 }
 
-TEST(CodecTest, WhatIsNoImageIsRefusedInWords) {
+TEST(CodecTest, AFileThatIsNotAnImageFailsWithAMessage) {
   EXPECT_EQ(made::decode(file_of("")).message, "the file is empty");
   const auto decoded = made::decode(file_of("GIF89a and more"));
   EXPECT_EQ(decoded.message, "no supported image format begins with 47 49 46 38 39 61 20 61");
@@ -76,7 +76,7 @@ TEST(CodecTest, LimitsHoldForBytesAndPixels) {
   EXPECT_EQ(made::decode(file, {.limits = {.side_max = 30}}).message, "");
   const Values bomb = made::png({.width = 1 << 17, .height = 1, .bits = 1, .color = 0});
   EXPECT_THAT(made::decode(bomb).message, HasSubstr("for one side"));
-  // Decoding looks too: who probed may have had other limits.
+  // Decoding checks, too: the probe may have had other limits.
   const auto bytes = made::bytes_of(file);
   const auto info = probe_image(bytes);
   ASSERT_TRUE(info.ok());
@@ -85,7 +85,7 @@ TEST(CodecTest, LimitsHoldForBytesAndPixels) {
   EXPECT_FALSE(decode_image(bytes, *info, {.limits = {.bytes_max = 10}}, scratch).ok());
 }
 
-TEST(CodecTest, ARegionMustLieInside) {
+TEST(CodecTest, ARegionMustBeInsideTheImage) {
   const Values file = made::png({.width = 30, .height = 20});
   for (const Region part : {Region{0, 0, 31, 1}, Region{30, 0, 1, 1}, Region{0, 20, 1, 1},
                             Region{-1, 0, 2, 2}, Region{0, 0, 0, 1}, Region{0, 0, 1, -1},
@@ -95,7 +95,7 @@ TEST(CodecTest, ARegionMustLieInside) {
   EXPECT_EQ(made::decode(file, {.region = Region{29, 19, 1, 1}}).message, "");
 }
 
-TEST(CodecTest, ChannelsAreThoseAskedFor) {
+TEST(CodecTest, ChannelsAreTheRequestedOnes) {
   const Values file = made::png({});
   for (const int channels : {1, 3, 4}) {
     EXPECT_EQ(made::decode(file, {.channels = channels}).pixels.channels, channels);
@@ -105,7 +105,7 @@ TEST(CodecTest, ChannelsAreThoseAskedFor) {
   EXPECT_THAT(made::decode(file, {.channels = -1}).message, HasSubstr("-1 channels"));
 }
 
-TEST(CodecTest, AnInfoOfAnotherFileIsNoticed) {
+TEST(CodecTest, AnInfoOfAnotherFileIsDetected) {
   const Values file = made::png({.width = 30, .height = 20});
   const Values other = made::png({.width = 20, .height = 30});
   const auto info = probe_image(made::bytes_of(other));
@@ -114,7 +114,7 @@ TEST(CodecTest, AnInfoOfAnotherFileIsNoticed) {
   EXPECT_FALSE(decode_image(made::bytes_of(file), *info, {}, scratch).ok());
 }
 
-TEST(CodecTest, AllEightOrientationsShowTheSamePictureInEveryRegion) {
+TEST(CodecTest, AllEightOrientationsShowTheSameImageInEveryRegion) {
   constexpr int kWidth = 22;
   constexpr int kHeight = 13;
   const Values pixels = made::noise(std::size_t{kWidth} * kHeight * 3);
@@ -135,7 +135,7 @@ TEST(CodecTest, AllEightOrientationsShowTheSamePictureInEveryRegion) {
       for (std::int64_t x = 0; x < kWidth; ++x) {
         const std::int64_t right = kWidth - 1 - x;
         const std::int64_t below = kHeight - 1 - y;
-        // Where the stored pixel at x, y is seen.
+        // Where the stored pixel at x, y is displayed.
         const std::array<std::array<std::int64_t, 2>, 8> places = {{{x, y},
                                                                     {right, y},
                                                                     {right, below},
@@ -152,8 +152,8 @@ TEST(CodecTest, AllEightOrientationsShowTheSamePictureInEveryRegion) {
   }
 }
 
-TEST(CodecTest, SlackBehindTheLastRowMayBeRead) {
-  // The address sanitizer tells if not.
+TEST(CodecTest, SlackAfterTheLastRowMayBeRead) {
+  // The address sanitizer fails otherwise.
   for (const Values& file :
        {made::png({}), made::jpeg({}), made::png({.color = PNG_COLOR_TYPE_PALETTE}),
         made::png({.bits = 16}), made::png({.orientation = 6})}) {

@@ -33,14 +33,14 @@ class DecodeBudget {
         : budget_(std::exchange(other.budget_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
     Claim& operator=(Claim&&) = delete;
 
-    /// Adds `bytes`. When that makes the image a large one it waits until there is room; a single
-    /// image always has room. After that it never waits again, since it would hold what others wait
-    /// for. Returns false if `cancelled` ended the wait.
+    /// Adds `bytes`. When that makes the image a large one it blocks until there is room; a single
+    /// image always has room. After that it never blocks again, since it would hold memory that
+    /// others wait for. Returns false if `cancelled` ended the wait.
     bool add(DecodeBudget& budget, std::uint64_t bytes, const Cancelled& cancelled = {});
 
    private:
     void release();
-    DecodeBudget* budget_ = nullptr;  // set once it is counted
+    DecodeBudget* budget_ = nullptr;  // set when it is counted
     std::uint64_t bytes_ = 0;
   };
 

@@ -27,7 +27,7 @@ TEST(DecodeBudgetTest, SmallImagesAreNotCounted) {
   EXPECT_EQ(budget.used(), kLarge);
 }
 
-TEST(DecodeBudgetTest, AnImageAloneIsAdmittedWhateverItsSizeAndMayGrow) {
+TEST(DecodeBudgetTest, ASingleImageOfAnySizeIsAdmittedAndMayGrow) {
   DecodeBudget budget(1);
   {
     DecodeBudget::Claim claim;
@@ -39,7 +39,7 @@ TEST(DecodeBudgetTest, AnImageAloneIsAdmittedWhateverItsSizeAndMayGrow) {
   EXPECT_EQ(budget.used(), 0U);
 }
 
-TEST(DecodeBudgetTest, ALargeImageWaitsForRoomAndThoseBehindItForTheirTurn) {
+TEST(DecodeBudgetTest, LargeImagesWaitForRoomInOrderOfArrival) {
   DecodeBudget budget(3 * kLarge);
   std::optional<DecodeBudget::Claim> first(std::in_place);
   ASSERT_TRUE(first->add(budget, 2 * kLarge));
@@ -51,7 +51,7 @@ TEST(DecodeBudgetTest, ALargeImageWaitsForRoomAndThoseBehindItForTheirTurn) {
   };
   Thread second("second", [&] { take(2 * kLarge); });
   wait_for_waiters(budget, 1);
-  Thread third("third", [&] { take(kLarge); });  // would fit, but was not first
+  Thread third("third", [&] { take(kLarge); });  // would fit, but arrived later
   wait_for_waiters(budget, 2);
   EXPECT_EQ(admitted, 0);
   EXPECT_EQ(budget.used(), 2 * kLarge);
@@ -62,7 +62,7 @@ TEST(DecodeBudgetTest, ALargeImageWaitsForRoomAndThoseBehindItForTheirTurn) {
   EXPECT_EQ(budget.used(), 0U);
 }
 
-TEST(DecodeBudgetTest, AnImageThatHasRoomIsNeverHeldUpByThoseThatWait) {
+TEST(DecodeBudgetTest, AnAdmittedImageNeverWaitsForWaitingOnes) {
   DecodeBudget budget(kLarge);
   std::optional<DecodeBudget::Claim> first(std::in_place);
   ASSERT_TRUE(first->add(budget, kLarge));
@@ -76,7 +76,7 @@ TEST(DecodeBudgetTest, AnImageThatHasRoomIsNeverHeldUpByThoseThatWait) {
   second.join();
 }
 
-TEST(DecodeBudgetTest, AWaitEndsWhenTheSampleIsNotWantedAnyMoreAndOthersGoOn) {
+TEST(DecodeBudgetTest, AWaitEndsWhenTheSampleIsCancelledAndOthersContinue) {
   DecodeBudget budget(kLarge);
   std::optional<DecodeBudget::Claim> first(std::in_place);
   ASSERT_TRUE(first->add(budget, kLarge));

@@ -17,7 +17,7 @@ TEST(ExifTest, OrientationIsReadInBothByteOrders) {
   }
 }
 
-TEST(ExifTest, WhatIsDamagedOrUnknownCountsAsUpright) {
+TEST(ExifTest, DamagedOrUnknownOrientationsCountAsUpright) {
   EXPECT_EQ(orientation_in({}), 1);
   EXPECT_EQ(orientation_in(made::exif_block(0)), 1);
   EXPECT_EQ(orientation_in(made::exif_block(9)), 1);

@@ -74,7 +74,7 @@ Result<Pixels> decode_png_plainly(EncodedBytes bytes, const StoredRequest& reque
 /// is damaged: damaged metadata does not make an image fail.
 int exif_orientation(EncodedBytes exif);
 
-/// Whole numbers in untrusted bytes; the caller has checked that they are there.
+/// Whole numbers in untrusted bytes; the caller has checked the bounds.
 inline unsigned byte_at(EncodedBytes bytes, std::size_t at) {
   return std::to_integer<unsigned>(bytes[at]);
 }

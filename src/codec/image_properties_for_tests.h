@@ -39,11 +39,10 @@ inline void expect_regions_equal_crops(const Values& file, DecodeRequest request
   }
 }
 
-/// No prefix of `file` is an image, and none does harm. Bytes after the first `whole` may be cut
-/// off.
+/// No prefix of `file` decodes, and none does harm. Bytes after the first `whole` may be missing.
 inline void expect_truncations_fail(const Values& file, std::size_t whole = 0) {
   for (std::size_t size = 0; size < (whole == 0 ? file.size() : whole); ++size) {
-    // A separate copy, so that the address sanitizer sees a read past the end.
+    // A separate copy, so that the address sanitizer detects a read past the end.
     const Values cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
     const Decoded decoded = decode(cut, {.channels = 0});
     ASSERT_NE(decoded.message, "") << "cut after " << size << " of " << file.size();

@@ -1,6 +1,6 @@
 #pragma once
-// Images written by the libraries themselves, and decoded by them in the plainest way, for tests
-// and fuzz targets to compare with.
+// Images written by the libraries themselves, and decoded by them in the simplest way, as
+// references for tests and fuzz targets.
 
 #include <jpeglib.h>
 #include <png.h>

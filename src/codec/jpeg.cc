@@ -27,8 +27,8 @@ constexpr int kScansMax = 500;
 
 enum class JpegEnd : std::uint8_t { good, library, end_of_file, scans, time };
 
-/// Warnings that leave the pixels intact: bytes between segments, an unusual version. After all
-/// others pixels are missing or wrong.
+/// Warnings that leave the pixels intact: bytes between segments, an unusual version. After any
+/// other warning pixels are missing or wrong.
 bool is_harmless(int code) {
   return code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
          code == JWRN_BOGUS_PROGRESSION || code == JWRN_BOGUS_ICC;
@@ -105,7 +105,7 @@ class Decompressor {
   bool made_ = false;
 };
 
-/// Input and output of a decode; only what longjmp may skip.
+/// Input and output of a decode; contains only objects that longjmp may skip.
 struct Job {
   EncodedBytes bytes;
   const StoredRequest& request;

@@ -47,7 +47,7 @@ std::string text(const JpegOptions& options) {
          (options.stored_rgb ? ", colors as they are" : "");
 }
 
-TEST(JpegTest, AFullDecodeIsWhatLibjpegGives) {
+TEST(JpegTest, AFullDecodeEqualsLibjpeg) {
   for (const Sampling sampling : kSamplings) {
     for (JpegOptions options : every_kind()) {
       if (options.channels == 4) continue;
@@ -89,7 +89,7 @@ TEST(JpegTest, ARegionOfEveryKindIsThatPartOfTheImage) {
   }
 }
 
-TEST(JpegTest, RowsAndColumnsOfOnePixelAreImagesToo) {
+TEST(JpegTest, ImagesOneRowOrColumnWideDecode) {
   for (const Sampling sampling : kSamplings) {
     for (const int length : {1, 2, 3, 9, 40}) {
       for (const bool tall : {false, true}) {
@@ -106,7 +106,7 @@ TEST(JpegTest, RowsAndColumnsOfOnePixelAreImagesToo) {
   }
 }
 
-TEST(JpegTest, InkBecomesLightWhetherInvertedOrNot) {
+TEST(JpegTest, InvertedAndPlainCmykBecomeRgb) {
   // Ink as Adobe stores it: 255 is none. White, black, cyan.
   const Values ink = {255, 255, 255, 255, 255, 255, 255, 0, 0, 255, 255, 255};
   Values pixels;
@@ -153,7 +153,7 @@ TEST(JpegTest, CmykIsTheProductOfInkAndBlack) {
   }
 }
 
-TEST(JpegTest, GrayOfAFileThatStoresRgbIsCountedFromIt) {
+TEST(JpegTest, GrayOfAFileThatStoresRgbIsComputedFromRgb) {
   const Values file = made::jpeg({.h_samples = 1, .v_samples = 1, .stored_rgb = true});
   const auto rgb = made::decode(file);
   const auto gray = made::decode(file, {.channels = 1});
@@ -164,7 +164,7 @@ TEST(JpegTest, GrayOfAFileThatStoresRgbIsCountedFromIt) {
   }
 }
 
-TEST(JpegTest, FastDecodesAreSmallerOnlyAsFarAsAllowed) {
+TEST(JpegTest, FastDecodesAreNotSmallerThanAllowed) {
   const Values file = made::jpeg({.width = 320, .height = 240});
   const auto size = [&](std::int64_t width, std::int64_t height, std::optional<Region> part = {}) {
     const auto decoded =
@@ -208,7 +208,7 @@ TEST(JpegTest, NoTruncationPasses) {
   }
 }
 
-TEST(JpegTest, ATruncatedFileSaysWhereItEnds) {
+TEST(JpegTest, ATruncatedFileReportsWhereItEnds) {
   const Values file = made::jpeg({.width = 100, .height = 100});
   const Values cut(file.begin(), file.begin() + 3000);
   EXPECT_EQ(made::decode(cut).message,
@@ -234,7 +234,7 @@ TEST(JpegTest, AfterADamagedFileTheNextOneIsFine) {
   }
 }
 
-TEST(JpegTest, AnImageHandsNothingOnToTheNext) {
+TEST(JpegTest, ADecodeDoesNotDependOnThePreviousImage) {
   // Without its quantization tables a file is damaged, whatever was decoded before it.
   const Values file = made::jpeg({});
   Values without = file;
@@ -248,14 +248,14 @@ TEST(JpegTest, AnImageHandsNothingOnToTheNext) {
   EXPECT_THAT(made::decode(without).message, HasSubstr("Quantization table"));
 }
 
-TEST(JpegTest, BytesBetweenSegmentsAreNoDamage) {
-  // Many photos of a known set of cats and dogs have such.
+TEST(JpegTest, BytesBetweenSegmentsAreAccepted) {
+  // Many photos of a known set of cats and dogs have such bytes.
   Values file = made::jpeg({});
   file.insert(file.end() - 2, {0x12, 0x34, 0x56});
   EXPECT_EQ(made::decode(file).message, "");
 }
 
-TEST(JpegTest, AHugeClaimIsRefusedBeforeMemoryIsTaken) {
+TEST(JpegTest, AHugeClaimIsRejectedBeforeMemoryIsAllocated) {
   Values file = made::jpeg({.progressive = true});
   const auto frame =
       std::search(file.begin(), file.end(), std::begin("\xff\xc2"), std::end("\xff\xc2") - 1,
@@ -272,7 +272,7 @@ TEST(JpegTest, AHugeClaimIsRefusedBeforeMemoryIsTaken) {
 
 TEST(JpegTest, ScansAndTimeAreBounded) {
   Values file = made::jpeg({.progressive = true});
-  // The last scan once more, again and again.
+  // The last scan, repeated many times.
   const Values mark = {0xff, 0xda};
   const auto last = std::find_end(file.begin(), file.end(), mark.begin(), mark.end());
   const Values scan(last, file.end() - 2);
@@ -286,7 +286,7 @@ TEST(JpegTest, ScansAndTimeAreBounded) {
   }
 }
 
-TEST(JpegTest, KindsThatCannotBeReadAreNamed) {
+TEST(JpegTest, UnsupportedKindsAreNamed) {
   Values file = made::jpeg({});
   const Values mark = {0xff, 0xc0};
   const auto frame = std::search(file.begin(), file.end(), mark.begin(), mark.end());

@@ -36,7 +36,7 @@ Values npy(std::string_view descr, std::string_view shape, std::size_t value_byt
       value_bytes, version);
 }
 
-TEST(NpyTest, EveryDtypeComesOutAsStored) {
+TEST(NpyTest, EveryDtypeIsDecodedAsStored) {
   const std::vector<std::pair<std::string, Dtype>> dtypes = {
       {"|b1", Dtype::boolean}, {"|u1", Dtype::u8},  {"<u2", Dtype::u16}, {"<u4", Dtype::u32},
       {"<u8", Dtype::u64},     {"|i1", Dtype::i8},  {"<i2", Dtype::i16}, {"<i4", Dtype::i32},
@@ -69,7 +69,7 @@ TEST(NpyTest, ARegionIsThatPartOfTheImage) {
   made::expect_regions_equal_crops(npy("<u2", "(6, 9)", 108), {.channels = 3});
 }
 
-TEST(NpyTest, WhatIsNoImageOfOursIsRefusedWithTheRemedy) {
+TEST(NpyTest, UnsupportedArraysFailWithARemedy) {
   const auto expect = [](const Values& file, std::string_view message, std::string_view remedy) {
     const auto decoded = made::decode(file, {.channels = 0});
     EXPECT_THAT(decoded.message, HasSubstr(message));
@@ -100,7 +100,7 @@ TEST(NpyTest, FlippedBytesDoNoHarm) {
   made::expect_flips_do_no_harm(npy("<f4", "(3, 4)", 48, 3), 2000);
 }
 
-TEST(NpyTest, HugeShapesAreRefusedBeforeMemoryIsTaken) {
+TEST(NpyTest, HugeShapesAreRejectedBeforeMemoryIsAllocated) {
   EXPECT_THAT(made::decode(npy("<f8", "(2147483647, 2147483647, 4)", 9)).message,
               HasSubstr("the limit"));
   EXPECT_THAT(

@@ -31,7 +31,7 @@ Values turned_values(int orientation) {
   return made::packed(turned(view(kStored, 3, 2, 1), orientation_of(orientation), scratch));
 }
 
-TEST(PixelsTest, AllEightOrientationsAreSeenAsTheStandardDrawsThem) {
+TEST(PixelsTest, AllEightOrientationsFollowTheStandard) {
   const auto text = [](int orientation) {
     const Values values = turned_values(orientation);
     return std::string(values.begin(), values.end());
@@ -71,7 +71,7 @@ TEST(PixelsTest, EveryPixelSizeTurnsAsOneByteDoes) {
   }
 }
 
-TEST(PixelsTest, ARegionSeenIsTheSameRegionStored) {
+TEST(PixelsTest, ADisplayedRegionMapsToTheStoredRegion) {
   constexpr std::int64_t kWidth = 7;
   constexpr std::int64_t kHeight = 5;
   Values places(kWidth * kHeight);
@@ -110,7 +110,7 @@ std::vector<T> converted(const std::vector<T>& values, int from, int to) {
   return {data, data + made.height * to};
 }
 
-TEST(PixelsTest, ChannelsAreMadeOfWhatThereIs) {
+TEST(PixelsTest, ChannelsAreConverted) {
   using Bytes = std::vector<std::uint8_t>;
   EXPECT_EQ(converted<std::uint8_t>({7, 9}, 1, 3), (Bytes{7, 7, 7, 9, 9, 9}));
   EXPECT_EQ(converted<std::uint8_t>({7}, 1, 2), (Bytes{7, 255}));
@@ -131,7 +131,7 @@ TEST(PixelsTest, SixteenBitsKeepTheirPrecision) {
   EXPECT_EQ(converted<std::uint16_t>({1000}, 1, 4), (Words{1000, 1000, 1000, 65535}));
 }
 
-TEST(PixelsTest, ValuesOfOtherDtypesAreCopiedButNotMadeUp) {
+TEST(PixelsTest, ValuesOfOtherDtypesAreCopiedButNotComputed) {
   EXPECT_EQ(converted<float>({1.5F, 2.5F}, 1, 3),
             (std::vector<float>{1.5F, 1.5F, 1.5F, 2.5F, 2.5F, 2.5F}));
   EXPECT_EQ(converted<double>({1, 2, 3, 4}, 4, 3), (std::vector<double>{1, 2, 3}));

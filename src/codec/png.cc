@@ -1,5 +1,5 @@
-// PNG of 8 bits without interlacing, which is nearly all there is: the whole image is inflated in
-// one call and unfiltered in place. All other files, and anything unusual, go to libpng.
+// PNG of 8 bits without interlacing, which is nearly all files: the whole image is inflated in one
+// call and unfiltered in place. All other files, and anything unusual, go to libpng.
 #include <fmt/format.h>
 
 #ifdef PENSTOCK_DEFLATE
@@ -325,8 +325,8 @@ Result<std::optional<InflatedRows>> inflate_rows(EncodedBytes bytes, const PngFi
   return std::optional<InflatedRows>(InflatedRows{.data = rows, .stride = stride});
 }
 
-/// Unfilters what `part` depends on: nothing below it, nothing to its right, and of the rows above
-/// only those since the last one that does not depend on the row above.
+/// Unfilters the bytes that `part` depends on: nothing below it, nothing to its right, and of the
+/// rows above only those since the last one that does not depend on the row above.
 Result<void> unfilter(const InflatedRows& rows, const Region& part, std::size_t pixel_bytes,
                       Scratch& scratch) {
   const auto top = static_cast<std::size_t>(part.y);

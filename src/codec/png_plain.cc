@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-/// The input of libpng, and where it jumps when it gives up.
+/// The input of libpng, and the jump target for its errors.
 struct Reading {
   EncodedBytes bytes;
   const StoredRequest& request;

@@ -50,7 +50,7 @@ std::string text(const PngOptions& options) {
          std::to_string(options.height);
 }
 
-/// Puts the CRCs of all whole chunks right.
+/// Corrects the CRCs of all complete chunks.
 void repair_crcs(Values& file) {
   std::size_t at = 8;
   while (at + 12 <= file.size()) {
@@ -64,7 +64,7 @@ void repair_crcs(Values& file) {
   }
 }
 
-TEST(PngTest, EveryKindIsWhatLibpngReads) {
+TEST(PngTest, EveryKindEqualsLibpng) {
   for (PngOptions options : every_kind()) {
     for (const unsigned width : {1U, 7U, 33U}) {
       for (const unsigned height : {1U, 19U}) {
@@ -82,7 +82,7 @@ TEST(PngTest, EveryKindIsWhatLibpngReads) {
   }
 }
 
-TEST(PngTest, EveryFilterIsWhatLibpngReads) {
+TEST(PngTest, EveryFilterEqualsLibpng) {
   for (const int filters : {PNG_FILTER_NONE, PNG_FILTER_SUB, PNG_FILTER_UP, PNG_FILTER_AVG,
                             PNG_FILTER_PAETH, PNG_ALL_FILTERS}) {
     for (PngOptions options : every_kind()) {
@@ -106,7 +106,8 @@ TEST(PngTest, ARegionIsThatPartOfTheImage) {
   made::expect_regions_equal_crops(made::png({.width = 31, .height = 29}));
 }
 
-/// Where the pixel data's last four bytes are: its check sum, perhaps over two chunks.
+/// The position of the last four bytes of the pixel data: its checksum, possibly split over two
+/// chunks.
 std::vector<std::size_t> places_of_sum(const Values& file) {
   std::vector<std::size_t> places;
   const auto bytes = made::bytes_of(file);
@@ -119,7 +120,7 @@ std::vector<std::size_t> places_of_sum(const Values& file) {
   return {places.end() - 4, places.end()};
 }
 
-TEST(PngTest, RowsThatDoNotFitTheirCheckSumAreRefusedWhereverItIs) {
+TEST(PngTest, RowsThatDoNotMatchTheirChecksumAreRejected) {
   for (PngOptions options : every_kind()) {
     options.height = 9;
     for (const std::size_t chunk : {6U, 7U, 11U, 13U, 64U, 8192U}) {
@@ -136,7 +137,7 @@ TEST(PngTest, RowsThatDoNotFitTheirCheckSumAreRefusedWhereverItIs) {
   }
 }
 
-TEST(PngTest, WithoutAlphaAKeyedColorStaysWhatItIs) {
+TEST(PngTest, WithoutAlphaAKeyedColorIsUnchanged) {
   for (PngOptions options : every_kind()) {
     if (!options.transparency) continue;
     const Values file = made::png(options);
@@ -170,7 +171,7 @@ TEST(PngTest, NoTruncationPasses) {
   }
 }
 
-TEST(PngTest, ATruncatedFileSaysWhereItEnds) {
+TEST(PngTest, ATruncatedFileReportsWhereItEnds) {
   const Values file = made::png({.width = 64, .height = 64});
   const Values cut(file.begin(), file.begin() + 812);
   const auto decoded = made::decode(cut);
@@ -178,7 +179,7 @@ TEST(PngTest, ATruncatedFileSaysWhereItEnds) {
   EXPECT_THAT(decoded.remedy, HasSubstr("fetch the file again"));
 }
 
-TEST(PngTest, ADamagedByteOfPixelDataIsFound) {
+TEST(PngTest, ADamagedByteOfPixelDataIsDetected) {
   const Values file = made::png({});
   for (std::size_t at = 41; at + 12 < file.size(); ++at) {
     Values damaged = file;
@@ -194,7 +195,7 @@ TEST(PngTest, FlippedBytesDoNoHarm) {
   }
 }
 
-TEST(PngTest, WhatPassesWithFlippedBytesIsWhatLibpngReads) {
+TEST(PngTest, FilesWithFlippedBytesThatDecodeEqualLibpng) {
   std::mt19937 random(3);
   int passed = 0;
   for (const PngOptions& options : every_kind()) {
@@ -214,7 +215,7 @@ TEST(PngTest, WhatPassesWithFlippedBytesIsWhatLibpngReads) {
   EXPECT_GT(passed, 100);
 }
 
-TEST(PngTest, AHugeClaimIsRefusedBeforeMemoryIsTaken) {
+TEST(PngTest, AHugeClaimIsRejectedBeforeMemoryIsAllocated) {
   Values file = made::png({});
   for (const unsigned offset : {16U, 20U}) {  // 60,000 = 0xea60
     file[offset + 2] = 0xea;
@@ -224,7 +225,7 @@ TEST(PngTest, AHugeClaimIsRefusedBeforeMemoryIsTaken) {
   file.resize(1024);
   EXPECT_THAT(made::decode(file).message,
               HasSubstr("claims 60000 x 60000 pixels, more than the limit"));
-  // A limit that lets it through: the data itself cannot hold it.
+  // With a limit that allows it: the data itself cannot hold that many.
   Values whole = made::png({});
   for (const unsigned offset : {16U, 20U}) {
     whole[offset + 2] = 0xea;

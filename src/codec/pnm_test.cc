@@ -20,7 +20,7 @@ Values file_of(std::string_view text) {
   return {text.begin(), text.end()};
 }
 
-TEST(PnmTest, TextAndBytesGiveTheSame) {
+TEST(PnmTest, TextAndBinaryFilesGiveTheSamePixels) {
   const Values expected = {0, 17, 255, 3, 4, 5};
   EXPECT_EQ(made::decode(file_of("P2 3 2 255\n0 17 255 3 4 5\n"), {.channels = 0}).values,
             expected);
@@ -32,7 +32,7 @@ TEST(PnmTest, TextAndBytesGiveTheSame) {
             expected);
 }
 
-TEST(PnmTest, CommentsStandBetweenNumbers) {
+TEST(PnmTest, CommentsMayStandBetweenNumbers) {
   const Values file = file_of("P2# a comment\n# another\n 2 # width\n1\n#max\r\n255\n# x 9\n7 8");
   EXPECT_EQ(made::decode(file, {.channels = 1}).values, (Values{7, 8}));
   EXPECT_EQ(made::decode(file_of("P5\n# made by hand\n2 1\n255\nab"), {.channels = 1}).values,
@@ -100,7 +100,7 @@ TEST(PnmTest, ARegionOfABitmapIsThatPartOfIt) {
     made::expect_regions_equal_crops(file_of(file), {.channels = 0});
 }
 
-TEST(PnmTest, DamagedBitmapsAreFoundAndDoNoHarm) {
+TEST(PnmTest, DamagedBitmapsAreDetectedAndDoNoHarm) {
   made::expect_truncations_fail(file_of("P1 3 2 1 0 1 1 0 0"));
   made::expect_truncations_fail(file_of("P4 9 2 abcd"));
   EXPECT_THAT(made::decode(file_of("P1 2 1 1 2")).message, HasSubstr("damaged at byte 9"));
@@ -109,7 +109,7 @@ TEST(PnmTest, DamagedBitmapsAreFoundAndDoNoHarm) {
 }
 
 TEST(PnmTest, NoTruncationPasses) {
-  // Of text the last digits may be missing without a trace.
+  // In text files the last digits may be missing without a trace.
   made::expect_truncations_fail(file_of("P2 3 2 255 0 17 255 3 4 5"));
   made::expect_truncations_fail(file_of("P3 1 2 255 0 17 255 3 4 5"));
   made::expect_truncations_fail(numbers('5', 5, 4, 255));
@@ -123,7 +123,7 @@ TEST(PnmTest, FlippedBytesDoNoHarm) {
     made::expect_flips_do_no_harm(numbers(kind, 5, 4, 255), 1000);
 }
 
-TEST(PnmTest, WhatIsNotANumberIsFound) {
+TEST(PnmTest, ANonNumberIsDetected) {
   EXPECT_THAT(made::decode(file_of("P2 2 1 255 1 x")).message, HasSubstr("damaged at byte 13"));
   EXPECT_THAT(made::decode(file_of("P2 2 1 255 1 256")).message, HasSubstr("a number up to 255"));
   EXPECT_THAT(made::decode(file_of("P2 2 1 65536 1 256")).message, HasSubstr("header is damaged"));

@@ -172,7 +172,7 @@ Result<ImageInfo> probe_webp(EncodedBytes bytes) {
   info.format = ImageFormat::webp;
   info.width = features.width;
   info.height = features.height;
-  // Where the first frame of an animation does not cover the canvas, it is transparent.
+  // If the first frame of an animation does not cover the canvas, the rest is transparent.
   info.channels = features.has_alpha != 0 ? 4 : 3;
   info.orientation = orientation_of(bytes);
   return info;

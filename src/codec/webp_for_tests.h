@@ -140,7 +140,7 @@ inline Values webp_animation(const Values& first, const WebpOptions& frame,
   append_chunk(file, "VP8X",
                webp_canvas(options.alpha_flag ? 0x12 : 0x02, options.width, options.height));
   append_chunk(file, "ANIM", {9, 8, 7, 6, 0, 0});
-  // What follows the front of a simple file, or of one with VP8X and ALPH, are the frame's chunks.
+  // The frame's chunks are those after the header of a simple file, or of one with VP8X and ALPH.
   std::size_t start = 12;
   if (file.size() > 12 && first[12 + 3] == 'X') start += 8 + 10;
   const auto low = [](int size) { return static_cast<std::uint8_t>(size); };

@@ -30,7 +30,7 @@ std::vector<WebpOptions> every_kind() {
           {.alpha = true, .lossless = true}};
 }
 
-TEST(WebpTest, AFullDecodeIsWhatLibwebpGives) {
+TEST(WebpTest, AFullDecodeEqualsLibwebp) {
   for (const WebpOptions& options : every_kind()) {
     const Values file = webp(options);
     const auto decoded = made::decode(file);
@@ -49,7 +49,7 @@ TEST(WebpTest, ARegionIsThatPartOfTheImage) {
   }
 }
 
-TEST(WebpTest, LargeFilesThatComeInPiecesHaveTheSamePixels) {
+TEST(WebpTest, LargeFilesDecodedInPiecesHaveTheSamePixels) {
   for (const WebpOptions& options : {WebpOptions{.width = 900, .height = 700, .lossless = true},
                                      WebpOptions{.width = 1500, .height = 1400, .alpha = true}}) {
     const Values file = webp(options);
@@ -89,7 +89,7 @@ TEST(WebpTest, FlippedBytesDoNoHarm) {
   for (const WebpOptions& options : every_kind()) made::expect_flips_do_no_harm(webp(options), 500);
 }
 
-TEST(WebpTest, OrientationIsReadFromBehindThePixels) {
+TEST(WebpTest, OrientationIsReadAfterThePixels) {
   const auto decoded = made::decode(webp({.width = 12, .height = 8, .orientation = 6}));
   EXPECT_EQ(decoded.message, "");
   EXPECT_EQ(decoded.info.orientation, 6);
@@ -108,7 +108,7 @@ TEST(WebpTest, ARegionOfFilteredAlphaIsThatPartOfTheImage) {
 }
 
 TEST(WebpTest, WithoutAlphaInTheFileEveryPixelIsOpaque) {
-  // Of a damaged palette libwebp gives transparent pixels, though the file says it has none.
+  // For a damaged palette libwebp returns transparent pixels, although the file has no alpha.
   const Values file = webp({.width = 12, .height = 10, .lossless = true, .colors = 3});
   int transparent = 0;
   for (std::size_t place = 25; place < file.size(); ++place) {
@@ -124,10 +124,10 @@ TEST(WebpTest, WithoutAlphaInTheFileEveryPixelIsOpaque) {
       }
     }
   }
-  EXPECT_GT(transparent, 0);  // otherwise nothing was tried
+  EXPECT_GT(transparent, 0);  // otherwise nothing was tested
 }
 
-TEST(WebpTest, OfAnAnimationTheFirstFrameIsRead) {
+TEST(WebpTest, TheFirstFrameOfAnAnimationIsRead) {
   const WebpOptions frame{.width = 40, .height = 30, .alpha = true};
   const Values still = webp(frame);
   const auto decoded = made::decode(made::webp_animation(still, frame, {}), {.channels = 0});
@@ -143,7 +143,7 @@ TEST(WebpTest, OfAnAnimationTheFirstFrameIsRead) {
   }
 }
 
-TEST(WebpTest, WhereTheFirstFrameLeavesTheCanvasFreeItIsTransparent) {
+TEST(WebpTest, TheCanvasOutsideTheFirstFrameIsTransparent) {
   for (const int filter : {0, 1}) {
     const WebpOptions frame{.width = 20, .height = 14, .alpha = true, .alpha_filter = filter};
     const Values still = webp(frame);
@@ -181,7 +181,7 @@ TEST(WebpTest, DamagedAnimationsDoNoHarm) {
 
 #else
 
-TEST(WebpTest, WithoutTheLibraryFilesAreRefusedWithARemedy) {
+TEST(WebpTest, WithoutLibwebpFilesFailWithARemedy) {
   const Values file = {'R', 'I', 'F', 'F', 4, 0, 0, 0, 'W', 'E', 'B', 'P'};
   const auto decoded = made::decode(file);
   EXPECT_THAT(decoded.message, HasSubstr("built without WebP"));

@@ -67,7 +67,7 @@ namespace {
 
 Batch compute_block(const PlanData& data, const BlockId& block, const Place& place,
                     const BlockView* pulled) {
-  // A padded step is shown as a single share would have it: its samples, then its padding.
+  // A padded step is shown as a single share: its samples, then its padding.
   const std::uint64_t step_rows = std::max(place.count, place.padded_to);
   if (block.first > step_rows || block.count > step_rows - block.first)
     throw ConfigError(fmt::format("run_block: rows {} to {} of a step of {} rows", block.first,
@@ -94,7 +94,8 @@ Batch run_stream_block(const Plan& plan, const BlockId& block) {
     auto more = sequencer.pull(pulled, after, pulling);
     if (!more) more.failure().raise();
     if (!*more)
-      throw ConfigError(fmt::format("run_block: step {} of a pass of {} steps", block.step, step));
+      throw ConfigError(fmt::format("run_block: step {} is out of range: the pass has {} steps",
+                                    block.step, step));
   }
   const BlockView rows = pulled.buffer->rows(0, pulled.rows);
   return compute_block(*plan.data(), block, place_of(pulled), &rows);
@@ -113,7 +114,9 @@ Sample stream_sample(const Node& root, std::uint64_t number) {
   if (!skipped) skipped.failure().raise();
   auto got = cursor->pull(row, pulling);
   if (!got) got.failure().raise();
-  if (*got == 0) throw ConfigError(fmt::format("sample {} of a stream of {}", number, *skipped));
+  if (*got == 0)
+    throw ConfigError(
+        fmt::format("sample {} is out of range: the stream has {}", number, *skipped));
   Sample sample = read_row(row, 0);
   std::vector<Tensor> leaves;
   for (const Tensor& leaf : sample.leaves()) leaves.push_back(leaf.kept());
@@ -126,8 +129,8 @@ Batch run_block(const Plan& plan, const BlockId& block) {
   const PlanData& data = *plan.data();
   if (data.program.stream) return run_stream_block(plan, block);
   if (block.step >= data.geometry.steps())
-    throw ConfigError(
-        fmt::format("run_block: step {} of a pass of {} steps", block.step, data.geometry.steps()));
+    throw ConfigError(fmt::format("run_block: step {} is out of range: the pass has {} steps",
+                                  block.step, data.geometry.steps()));
   SequenceBatch batch;
   const Place place = asked_place(data, data.geometry.step(block.pass, block.step), batch);
   return compute_block(data, block, place, batch.view.spec != nullptr ? &batch.view : nullptr);
@@ -136,17 +139,21 @@ Batch run_block(const Plan& plan, const BlockId& block) {
 Sample Dataset::sample(std::uint64_t number) const {
   if (is_unresolved(*node_)) return resolve().sample(number);
   if (streamed()) {
-    if (batched()) throw ConfigError("sample: of a stream ask before batch", {}, "or run a Loader");
+    if (batched())
+      throw ConfigError("sample: not available for a batched stream", {},
+                        "call it before batch, or use a Loader");
     return stream_sample(*node_, number);
   }
   if (batched()) {
     if (has_sequence(compile(*node_, {})))
-      throw ConfigError("sample: of a Sequence ask unbatch().sample(number)");
+      throw ConfigError("sample: for a Sequence use unbatch().sample(number)");
     const Steps steps = steps_of(*node_, std::nullopt, 0).steps;
     if (!steps.in_order())
-      throw ConfigError("sample: steps are shuffled or sharded; ask the dataset before that");
+      throw ConfigError(
+          "sample: steps are shuffled or sharded; call it on the dataset before that");
     if (number >= steps.rows())
-      throw ConfigError(fmt::format("sample {} of {}", number, steps.rows()));
+      throw ConfigError(
+          fmt::format("sample {} is out of range: there are {}", number, steps.rows()));
     const PlanData plan(*this, {}, 0);
     const Place at = steps.row({0, 0}, number);
     if (!is_whole(plan.program, at)) return compute_row(plan, at, 0);
@@ -162,7 +169,8 @@ Sample Dataset::sample(std::uint64_t number) const {
     return Batch(compute_alone(plan, wanted, plan.program.spec)).row(0);
   }
   if (!cardinality().is_endless() && number >= cardinality().count())
-    throw ConfigError(fmt::format("sample {} of a dataset of {}", number, cardinality().count()));
+    throw ConfigError(fmt::format("sample {} is out of range: the dataset has {}", number,
+                                  cardinality().count()));
   const StagePtr stage = compile_samples(*node_, {});
   Scratch scratch;
   const ScratchBlock block(ElementSpec::unknown(), 1, scratch);

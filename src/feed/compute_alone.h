@@ -1,5 +1,5 @@
 #pragma once
-// Computes rows in the calling thread, without a pass, into a batch of their own.
+// Computes rows in the calling thread, without a pass, into a separate batch.
 
 #include <cstdint>
 #include <memory>
@@ -12,21 +12,21 @@
 
 namespace penstock {
 
-/// Which rows of which step; the facts become those of the batch.
+/// The requested rows of a step; the facts become those of the batch.
 struct RowsWanted {
   Place place;
   std::uint64_t first_row = 0;
   ShareFacts facts;
   const BlockView* pulled = nullptr;  // for a stream: the rows of the step
 };
-/// `spec` is the rows' spec where the plan does not know it. Throws SampleError.
+/// `spec` is the spec of the rows if the plan does not know it. Throws SampleError.
 std::shared_ptr<BatchData> compute_alone(const PlanData& plan, const RowsWanted& wanted,
                                          const ElementSpec& spec);
 
-/// `place`, or for a Sequence the place of the rows of its batch, which is requested.
+/// Returns `place`; for a Sequence requests its batch and returns the place of its rows.
 Place asked_place(const PlanData& plan, const Place& place, SequenceBatch& batch);
 
-/// One row of a step as a sample; if the spec is unknown before running.
+/// Computes one row of a step as a sample; used if the spec is unknown before running.
 Sample compute_row(const PlanData& plan, const Place& place, std::uint64_t row,
                    const BlockView* pulled = nullptr);
 

@@ -1,4 +1,4 @@
-// Loaders whose files come from far away: the same bytes, each file read once.
+// Loaders of slow files: the same bytes, each file read once.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// The real files, with a clock that moves on by `latency` for each. Some hang, some fail.
+/// The real files, with a clock that advances by `latency` for each. Some hang, some fail.
 class FarIo final : public Io {
  public:
   FarIo(VirtualClock& clock, Nanoseconds latency) : clock_(clock), latency_(latency) {}
@@ -73,7 +73,7 @@ class FarIo final : public Io {
     Lock lock(mutex_);
     all_hang_ = true;
   }
-  /// Returns once so many reads hang at the same time.
+  /// Returns when `count` reads hang at the same time.
   void wait_for_inside(int count) {
     Lock lock(mutex_);
     while (inside_ < count) changed_.wait(mutex_);
@@ -136,7 +136,7 @@ class FetchTest : public testing::Test {
   FarIo near_{clock_, Nanoseconds(0)};
 };
 
-TEST_F(FetchTest, TheBytesAreTheSameFromFarAndNearAndEachFileIsReadOnce) {
+TEST_F(FetchTest, SlowAndFastReadsGiveTheSameBytesAndEachFileIsReadOnce) {
   for (const Dataset& dataset :
        {data().shuffle({.seed = 1}).batch(8), data().shuffle({.seed = 2}).batch(1),
         data().skip(3).map([](const Sample& sample) { return sample; }).batch(40)}) {
@@ -144,13 +144,13 @@ TEST_F(FetchTest, TheBytesAreTheSameFromFarAndNearAndEachFileIsReadOnce) {
     Loader far(dataset, {.clock = &clock_, .io = &far_});
     for (int epoch = 0; epoch < 3; ++epoch) {
       EXPECT_EQ(rows_of(far), rows_of(near)) << epoch;
-      far.stop();  // what is ahead of the epoch's end has been read, or never will be
+      far.stop();  // reads past the end of the epoch are complete, or will never start
       for (const auto& [file, reads] : far_.take_reads()) EXPECT_EQ(reads, 1) << file;
     }
   }
 }
 
-TEST_F(FetchTest, MoreReadsAreOnTheirWayThanThereAreWorkers) {
+TEST_F(FetchTest, MoreReadsAreInFlightThanThereAreWorkers) {
   Loader far(data().batch(8), {.threads = 2, .clock = &clock_, .io = &far_});
   (void)rows_of(far);
   far_.hang_all();
@@ -160,7 +160,7 @@ TEST_F(FetchTest, MoreReadsAreOnTheirWayThanThereAreWorkers) {
   far_.let_go();
 }
 
-TEST_F(FetchTest, FromNearNobodyReadsButTheWorkers) {
+TEST_F(FetchTest, OnlyWorkersReadFromFastFiles) {
   Loader near(data().batch(8), {.threads = 2, .clock = &clock_, .io = &near_});
   (void)rows_of(near);
   near_.hang_all();
@@ -170,7 +170,7 @@ TEST_F(FetchTest, FromNearNobodyReadsButTheWorkers) {
   near_.let_go();
 }
 
-TEST_F(FetchTest, ACacheIsFilledOnceAndReadsNoMore) {
+TEST_F(FetchTest, ACacheReadsEachFileOnce) {
   Loader far(data().cache().shuffle({.seed = 1}).batch(8), {.clock = &clock_, .io = &far_});
   (void)rows_of(far);
   EXPECT_EQ(far_.take_reads().size(), static_cast<std::size_t>(kFiles));
@@ -179,14 +179,14 @@ TEST_F(FetchTest, ACacheIsFilledOnceAndReadsNoMore) {
   EXPECT_TRUE(far_.take_reads().empty());
 }
 
-TEST_F(FetchTest, OnlyTheSharesThatAreHereAreRead) {
+TEST_F(FetchTest, OnlyLocalSharesAreRead) {
   LoaderOptions options{.shares = Shares{2, 1, 1}, .clock = &clock_, .io = &far_};
   Loader far(data().batch(10), options);
   (void)rows_of(far);
   EXPECT_EQ(far_.take_reads().size(), static_cast<std::size_t>(kFiles / 2));
 }
 
-TEST_F(FetchTest, AnErrorThatPassesIsNotSeenAndOneThatStaysIsOfItsSample) {
+TEST_F(FetchTest, ATransientErrorIsRetriedAndAPermanentOneFailsItsSample) {
   Loader far(data().batch(8), {.clock = &clock_, .io = &far_});
   (void)rows_of(far);
   const std::string file = folder_.path("1/100.png");
@@ -195,13 +195,13 @@ TEST_F(FetchTest, AnErrorThatPassesIsNotSeenAndOneThatStaysIsOfItsSample) {
   far_.fail(file, 1000);
   try {
     (void)rows_of(far);
-    FAIL() << "it stays";
+    FAIL() << "the error is permanent";
   } catch (const SampleError& error) {
     EXPECT_EQ(error.where().file, file);
   }
 }
 
-TEST_F(FetchTest, AFileThatFailsIsSkippedAlone) {
+TEST_F(FetchTest, OnlyTheFailedFileIsSkipped) {
   const Dataset dataset = data().batch(8);
   folder_.write("2/50.png", "of another size");
   Loader far(dataset, {.on_error = OnError::skip, .clock = &clock_, .io = &far_});
@@ -210,7 +210,7 @@ TEST_F(FetchTest, AFileThatFailsIsSkippedAlone) {
   EXPECT_EQ(far.ledger().entries().back().file, folder_.path("2/50.png"));
 }
 
-TEST_F(FetchTest, StopEndsWhileAReadHangsAndTheLoaderGoesOnLater) {
+TEST_F(FetchTest, StopReturnsWhileAReadHangsAndTheLoaderStaysUsable) {
   std::vector<std::string> reports;
   Mutex mutex;
   const ReportSink before = set_report_sink([&](const std::string& text) {
@@ -236,7 +236,7 @@ TEST_F(FetchTest, StopEndsWhileAReadHangsAndTheLoaderGoesOnLater) {
     });
     far_.wait_for_read(file);
     while (received < place / 8 * 8) yield_thread();
-    // A stop that comes before the consumer waits for the step ends nothing.
+    // A stop before the consumer waits for the step ends nothing.
     while (!ended) {
       far.stop();
       yield_thread();

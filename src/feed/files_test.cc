@@ -1,5 +1,5 @@
-// Datasets of files through a loader: bytes, errors that name the file, the ledger, plans that
-// travel.
+// Datasets of files through a loader: bytes, errors that name the file, the ledger, serialized
+// plans.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ std::vector<std::string> rows_of(const Dataset& batched, const LoaderOptions& op
   return rows;
 }
 
-TEST_F(FilesTest, EveryFileComesOnceWithItsLabelWhateverRunsIt) {
+TEST_F(FilesTest, EveryFileIsDeliveredOnceWithItsLabel) {
   const Dataset batched = data().shuffle({.seed = 3}).batch(6);
   auto inline_rows = rows_of(batched, {.threads = 0});
   EXPECT_EQ(rows_of(batched, {}), inline_rows);
@@ -56,7 +56,7 @@ TEST_F(FilesTest, EveryFileComesOnceWithItsLabelWhateverRunsIt) {
   EXPECT_EQ(inline_rows, expected);
 }
 
-/// The file an epoch fails at.
+/// The file at which an epoch fails.
 std::string failing_file(const Dataset& batched) {
   Loader loader(batched);
   try {
@@ -86,7 +86,7 @@ TEST_F(FilesTest, AFailureOfAnyOpNamesTheFile) {
   EXPECT_EQ(failing_file(listed.map(read_file())), seven);
 }
 
-TEST_F(FilesTest, FilesThatWentBadAreSkippedAndStandInTheLedger) {
+TEST_F(FilesTest, DamagedFilesAreSkippedAndListedInTheLedger) {
   const Dataset batched = data().batch(5);
   std::filesystem::remove(folder_.path("cat/04.png"));
   folder_.write("dog/07.png", "another size");
@@ -109,7 +109,7 @@ TEST_F(FilesTest, FilesThatWentBadAreSkippedAndStandInTheLedger) {
                                  HasSubstr("is a folder")));
 }
 
-TEST_F(FilesTest, ANameThatIsNoTextIsReadAndPrintedEscaped) {
+TEST_F(FilesTest, AFileNameThatIsNotUtf8IsReadAndPrintedEscaped) {
   folder_.write("cat/\xff\n.png", "odd");
   const Dataset batched = data().batch(4);
   EXPECT_EQ(rows_of(batched, {}).size(), 21U);
@@ -118,14 +118,14 @@ TEST_F(FilesTest, ANameThatIsNoTextIsReadAndPrintedEscaped) {
   try {
     while (loader.next()) {
     }
-    FAIL() << "it is not there";
+    FAIL() << "the file does not exist";
   } catch (const SampleError& error) {
     EXPECT_THAT(error.what(), HasSubstr("cat/\\xff\\x0a.png"));
     EXPECT_EQ(error.where().file, folder_.path("cat/\xff\n.png"));
   }
 }
 
-TEST_F(FilesTest, ASavedIndexGivesTheSameDataAndStatesFit) {
+TEST_F(FilesTest, ASavedIndexGivesTheSameDataAndStatesLoad) {
   const std::string index = folder_.path("index");
   list_images(folder_.path()).save(index);
   const Dataset listed = data().shuffle({.seed = 1}).batch(4);
@@ -141,7 +141,7 @@ TEST_F(FilesTest, ASavedIndexGivesTheSameDataAndStatesFit) {
   EXPECT_THROW(Loader(data().shuffle({.seed = 1}).batch(4)).restore(first.state()), StateError);
 }
 
-TEST_F(FilesTest, PlansOfFilesTravel) {
+TEST_F(FilesTest, PlansOfFilesCanBeSerialized) {
   const std::vector<std::string> paths{folder_.path("cat/00.png"), folder_.path("dog/01.png")};
   for (const Dataset& dataset :
        {Dataset::image_folder(folder_.path(), {.with_path = true}).shuffle().batch(4),
@@ -155,7 +155,7 @@ TEST_F(FilesTest, PlansOfFilesTravel) {
   }
 }
 
-TEST_F(FilesTest, APlanOfAFolderThatChangedIsRefused) {
+TEST_F(FilesTest, APlanOfAChangedFolderIsRejected) {
   const std::string text = Plan(data().batch(4)).serialize();
   folder_.write("cat/00.png", "larger than before");
   EXPECT_THROW(Plan::parse(text), ConfigError);

@@ -7,11 +7,11 @@
 namespace penstock {
 
 StepBatches Iterator::Impl::replay_stream(std::uint64_t step) {
-  // From where this epoch was entered; an earlier step may have had a different batch size.
+  // `first_step_` is where this epoch was entered; earlier steps may have had another batch size.
   if (step < first_step_)
     throw ConfigError(fmt::format("step {} came before the state that was restored at step {}",
                                   step, first_step_),
-                      here(), "ask a loader that has not been restored");
+                      here(), "use a loader that has not been restored");
   Scratch scratch;
   Pulling pulling{scratch};
   StreamPlace from = first_place_;
@@ -52,7 +52,7 @@ void Iterator::Impl::start_run() {
   const std::uint64_t largest = largest_step_of(*plan_.data());
   settings.shape = {Cut{largest, plan_.shares().total}.size(0), plan_.shares().count,
                     options_.allocator};
-  // An epoch in which there was nothing to learn from leaves no fields; the next one looks again.
+  // If the epoch had no sample to learn the shape from, the next epoch learns it again.
   if (shape_.layout && shape_.layout->spec.fields.empty()) shape_ = {};
   if (!shape_.layout && plan_.data()->program.spec.known)
     shape_ = make_batch_shape(plan_.data()->program.spec, settings.shape);
@@ -73,9 +73,10 @@ Iterator::~Iterator() = default;
 
 std::optional<Batch> Iterator::next() {
   if (impl_->plan().shares().count != 1)
-    throw ConfigError(fmt::format("next() gives one batch, this loader serves {} shares of a step",
-                                  impl_->plan().shares().count),
-                      {}, "use next_step()");
+    throw ConfigError(
+        fmt::format("next() returns one batch, but this loader serves {} shares of a step",
+                    impl_->plan().shares().count),
+        {}, "use next_step()");
   auto batches = impl_->next();
   if (!batches) return std::nullopt;
   return std::move(batches->front());

@@ -78,13 +78,14 @@ class Iterator::Impl {
     const bool may_be_end = std::exchange(may_be_end_, false);
     std::optional<StepBatches> batches;
     if (streamed() || !at_end()) batches = attempt([this] { return run_->next(); });
-    // Without the promise the end is a step, the last one once more.
+    // Without this promise the end is a step, the last one repeated.
     if (PENSTOCK_OFF("stream.end") && !batches && streamed() && step_ == run_->delivered())
       return replay(step_++ - 1);
     if (!batches && PENSTOCK_OFF("epoch.fresh")) return std::nullopt;
     if (!batches) {
       go_to(epoch_ + 1, 0, plan_.data()->geometry);
-      // The state was taken at the end before that was known: it is the start of the next epoch.
+      // The state was saved at the end before the end was known: this is the start of the next
+      // epoch.
       if (may_be_end) return next();
       return std::nullopt;
     }
@@ -97,7 +98,7 @@ class Iterator::Impl {
     return received(std::move(*batches));
   }
 
-  /// Training loops call it at the top of every epoch, also right after a restore.
+  /// Training loops call this at the start of every epoch, also right after a restore.
   void set_epoch(std::uint64_t epoch) {
     if (!(resumed_ && epoch == epoch_)) go_to(epoch, 0, plan_.data()->geometry);
   }
@@ -116,10 +117,11 @@ class Iterator::Impl {
                         here());
     if (step < geometry_.first_known())
       throw ConfigError(
-          fmt::format("step {}: with which batch sizes the steps before {} were made is not known "
-                      "any more, after {} changes of the batch size in this epoch",
-                      step, geometry_.first_known(), Geometry::kSegmentsMax),
-          here(), "ask a loader that has not been restored");
+          fmt::format(
+              "step {}: the batch sizes of the steps before {} are no longer known, after {} "
+              "changes of the batch size in this epoch",
+              step, geometry_.first_known(), Geometry::kSegmentsMax),
+          here(), "use a loader that has not been restored");
     SequenceBatch batch;
     const Place place = asked_place(*plan_.data(), geometry_.step(epoch_, step), batch);
     return compute_shares(step, place, batch.view.spec != nullptr ? &batch.view : nullptr);
@@ -134,7 +136,7 @@ class Iterator::Impl {
       pool = running_pool_;
     }
     if (run) run->stop(pool.get());
-    // A Sequence that is stuck cannot be called again.
+    // A stuck Sequence cannot be called again.
     if (Pool::abandoned() > 0) stuck_ = true;
     if (const auto wrong = pure_sequences() ? finish_sequences() : std::nullopt)
       throw ConfigError(*wrong, here());
@@ -147,7 +149,7 @@ class Iterator::Impl {
     ++batches_;
     return batches;
   }
-  /// The run, for threads other than the one that consumes.
+  /// The run, for threads other than the consumer.
   [[nodiscard]] std::shared_ptr<Pass> running() const {
     Lock lock(stop_mutex_);
     return running_;
@@ -175,8 +177,8 @@ class Iterator::Impl {
       return chain.sequence && chain.sequence->options().pure;
     });
   }
-  /// If nothing failed, requests one index of each Sequence again; returns what is wrong with the
-  /// result.
+  /// If nothing failed, requests one index of each Sequence again; returns an error text if the
+  /// result differs.
   std::optional<std::string> finish_sequences() {
     std::optional<std::string> wrong;
     if (!entered_ || failed_ || stuck_) return wrong;
@@ -192,7 +194,7 @@ class Iterator::Impl {
     return wrong;
   }
 
-  /// Calls `body` with a running run. An exception ends the run: the step was not delivered, and
+  /// Calls `body` with an active run. An exception ends the run: the step was not delivered, and
   /// the next call computes it again.
   template <typename Body>
   std::invoke_result_t<Body&> attempt(Body body) {
@@ -233,7 +235,7 @@ class Iterator::Impl {
     if (plan_.data()->program.spec.known) return plan_.data()->program.spec;
     if (shape_.layout && !shape_.layout->spec.fields.empty()) return shape_.layout->spec;
     if (place.count == 0) return ElementSpec::none();
-    // The first row of ours, or of another share: every share has the same fields.
+    // The first local row, or one of another share: every share has the same fields.
     const std::uint64_t row = cut_of(place, plan_.shares().total).first(plan_.shares().first);
     return ElementSpec::of(compute_row(*plan_.data(), place, row < place.count ? row : 0, pulled));
   }
@@ -249,7 +251,7 @@ class Iterator::Impl {
       last_trace_run_ = run_->trace_run();
     }
     shape_ = run_->shape();
-    // As long as nothing was delivered, what a state promised is still to come.
+    // Until a step is delivered, the row recorded in the state must still follow.
     if (StreamPlace reached = run_->stream_place(); reached.anchor != stream_.anchor) {
       stream_ = std::move(reached);
       stream_.next.clear();
@@ -269,7 +271,7 @@ class Iterator::Impl {
 
   Plan plan_;
   std::shared_ptr<LoaderWatch> watch_;
-  std::uint64_t batches_ = 0;  // returned in all
+  std::uint64_t batches_ = 0;  // total returned
   bool entered_ = false;       // hooks of Sequences were called
   bool failed_ = false;
   std::atomic<bool> stuck_ = false;
@@ -279,7 +281,7 @@ class Iterator::Impl {
   std::atomic<std::uint64_t> epoch_ = 0;  // read by other threads
   std::uint64_t step_ = 0;
   bool resumed_ = false;     // a state was restored, and nothing was requested since
-  bool may_be_end_ = false;  // likewise, and it was not known whether an element follows
+  bool may_be_end_ = false;  // likewise, and the state does not say whether an element follows
   Geometry geometry_;        // of this epoch
   StreamPlace stream_;       // of a stream: where the next run starts
   // Where this epoch was entered: 0, or the position of a state.
@@ -291,7 +293,8 @@ class Iterator::Impl {
   std::shared_ptr<ReadPace> pace_ = std::make_shared<ReadPace>();
   std::shared_ptr<Pass> run_;
 
-  mutable Mutex stop_mutex_;  // `stop` and reports come from any thread, with handles of their own
+  mutable Mutex stop_mutex_;  // `stop` and reports are called from any thread, with their own
+                              // handles
   std::shared_ptr<Pass> running_ PENSTOCK_GUARDED_BY(stop_mutex_);
   std::shared_ptr<Pool> running_pool_ PENSTOCK_GUARDED_BY(stop_mutex_);
   std::uint32_t last_trace_run_ PENSTOCK_GUARDED_BY(stop_mutex_) = 0;

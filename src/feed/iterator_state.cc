@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-/// Earlier versions chose the part of each sample at random.
+/// Earlier versions assigned each sample to a part at random.
 bool is_old_split(const std::string& part) {
   return part.starts_with("split(") && part.find("part [") != std::string::npos;
 }
@@ -38,8 +38,8 @@ std::vector<Segment> segments_of(const State& state) {
   return segments;
 }
 
-/// What is wrong with the batch sizes in a state, if anything: each must begin where those before
-/// it lead, and so must the state itself.
+/// Returns an error text if the batch sizes in a state are inconsistent: each must start where the
+/// earlier ones end, and so must the state itself.
 std::optional<std::string> wrong_sizes(const Steps& steps, const State& state) {
   std::vector<Segment> all = segments_of(state);
   if (all.empty()) return "it has no batch sizes";
@@ -78,9 +78,10 @@ void check_size(const State& state) {
   constexpr std::size_t kBytesMax = std::size_t{64} * 1024;
   if (!state.stream) return;
   if (const std::size_t bytes = state.to_json().size(); bytes > kBytesMax)
-    throw StateError(fmt::format("where the stream is takes {} bytes, a state holds {} at most",
-                                 bytes, kBytesMax),
-                     {}, "let save() return less: a position, not the data");
+    throw StateError(
+        fmt::format("the position of the stream takes {} bytes, a state holds at most {}", bytes,
+                    kBytesMax),
+        {}, "let save() return less: a position, not the data");
 }
 
 }  // namespace
@@ -93,8 +94,8 @@ State Iterator::Impl::state() {
   StreamPlace place = stream_;
   bool ended = false;
   if (streamed() && step_ > 0) {
-    // Without a run (it was stopped) it is unknown what follows, and with a slow source too: a
-    // state must be saved within the grace period of a SIGTERM. `restore` then finds out.
+    // Without a run (it was stopped), or with a slow source, it is unknown whether a step follows.
+    // A state must be saved within the grace period of a SIGTERM, so `restore` finds out.
     constexpr Nanoseconds kPatience = std::chrono::seconds(1);
     ended = run_ && !run_->stopped() &&
             attempt([&] { return run_->has_next_within(kPatience); }) == std::optional(false);
@@ -104,7 +105,7 @@ State Iterator::Impl::state() {
     ended = at_end();
     state.position = geometry_.position(step_);
   }
-  if (ended) {  // after the last batch comes the start of the next epoch
+  if (ended) {  // after the last batch, the state is the start of the next epoch
     state.epoch = epoch_ + 1;
     state.step = state.position = 0;
   } else if (streamed()) {
@@ -172,12 +173,12 @@ void Iterator::Impl::go_to_place_of(const State& state) {
   if (const Groups rest = resumed.rest_of_round(); rest.tail == Tail::strict && !rest.divides())
     refuse(
         fmt::format("tail=strict, and batches of {} do not divide the {} samples that are left; "
-                    "go on with a batch size that does, or with tail=short",
+                    "continue with a batch size that does, or with tail=short",
                     rest.batch, rest.count));
   if (const std::uint64_t fewest = resumed.fewest();
       refuses_empty() && fewest < plan_.shares().total)
     refuse(
-        fmt::format("{} of {} shares have no sample in a step of {} of what is left; go on with "
+        fmt::format("{} of {} shares have no sample in a step of {} of the rest; continue with "
                     "another batch size, with tail=pad, or with empty=deliver",
                     plan_.shares().total - fewest, plan_.shares().total, fewest));
   go_to(state.epoch, state.step, std::move(resumed));

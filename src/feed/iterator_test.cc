@@ -1,4 +1,4 @@
-// Runs of datasets that are unusual in size or shape.
+// Datasets of unusual size or shape.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ Numbers values_of(const Dataset& dataset, unsigned threads = 2) {
   return values_of(loader);
 }
 
-TEST(IteratorTest, ABatchLargerThanTheDataTakesTheMemoryOfTheData) {
+TEST(IteratorTest, ABatchLargerThanTheDataUsesTheMemoryOfTheData) {
   const Dataset few = Dataset::range(4);
   for (const std::int64_t size : {1'000'000'000LL, 10'000'000'000LL}) {
     EXPECT_THAT(values_of(few.batch(size)), ElementsAre(0, 1, 2, 3));
@@ -42,7 +42,7 @@ TEST(IteratorTest, ABatchLargerThanTheDataTakesTheMemoryOfTheData) {
   }
 }
 
-TEST(IteratorTest, AStepOfAStreamMayBeLargerThanTheMemoryTakenInAdvance) {
+TEST(IteratorTest, AStepOfAStreamMayExceedTheReservedMemory) {
   constexpr std::int64_t kRows = 200'000;
   const Dataset all = Dataset::range(kRows).filter([](std::int64_t) { return true; });
   Loader loader(all.repeat(2).batch(kRows + 10), {.threads = 2});
@@ -103,13 +103,13 @@ TEST(IteratorTest, ARandomSeedInADatasetOfAnElementIsAnErrorUnlessOneIsDrawn) {
     values_of(Dataset::range(2).flat_map(inner).batch(4));
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("wants a random seed"));
+    EXPECT_THAT(error.what(), HasSubstr("shuffle with a random seed"));
   }
   const Dataset drawn = Dataset::range(2).shuffle({.seed = Seed::random()}).flat_map(inner);
   EXPECT_EQ(values_of(drawn.batch(4)).size(), 16U);
 }
 
-TEST(IteratorTest, EndlessBesideUnknownIsEndless) {
+TEST(IteratorTest, EndlessAndUnknownIsEndless) {
   const Dataset unknown = Dataset::range(3).filter([](std::int64_t) { return true; });
   const Dataset endless = Dataset::range(3).repeat();
   EXPECT_TRUE(unknown.concatenate(endless).cardinality().is_endless());

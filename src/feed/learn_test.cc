@@ -1,4 +1,4 @@
-// What a loader learns from a first sample where functions do not declare what they return.
+// The shape that a loader learns from the first sample if functions declare no spec.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -56,7 +56,7 @@ TEST_P(EmptyShareTest, EveryRankHasTheFieldsInEveryBatch) {
   }
 }
 
-TEST_P(EmptyShareTest, ARankThatResumesWhereOthersHaveTheLastSamplesHasTheFields) {
+TEST_P(EmptyShareTest, ARankWithoutSamplesAfterAResumeHasTheFields) {
   const auto options = [](std::uint32_t rank) {
     return LoaderOptions{.shares = Shares{4, rank, 1}, .tail = GetParam()};
   };
@@ -71,7 +71,7 @@ TEST_P(EmptyShareTest, ARankThatResumesWhereOthersHaveTheLastSamplesHasTheFields
   EXPECT_NO_THROW((void)(*last)["id"]);
 }
 
-TEST_P(EmptyShareTest, AStepThatIsReplayedHasTheFields) {
+TEST_P(EmptyShareTest, AReplayedStepHasTheFields) {
   const Loader loader(undeclared(17).batch(1), {.shares = Shares{4, 3, 1}, .tail = GetParam()});
   const Batch batch = loader.step(2);
   EXPECT_NO_THROW((void)batch["id"]);

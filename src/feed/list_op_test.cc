@@ -1,4 +1,4 @@
-// Functions of the list of all samples of a batch: what they make only running shows.
+// Functions of the list of all samples of a batch, whose result is unknown before running.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-/// Gives each row `width` values, where that is how many rows the batch has, or what is declared.
+/// Gives each row `width` values: the number of rows of the batch, or the declared number.
 class WidenOp final : public Op {
  public:
   explicit WidenOp(std::optional<ElementSpec> spec = {}, std::size_t width = 0)
@@ -47,7 +47,7 @@ Dataset numbers(std::uint64_t count) {
       count, [](std::uint64_t i) { return Sample(Tensor::scalar(static_cast<std::int64_t>(i))); });
 }
 
-TEST(ListOpTest, TheFirstStepShowsWhatItMakesAndIsNotMadeTwice) {
+TEST(ListOpTest, TheFirstStepShowsTheResultAndIsComputedOnce) {
   for (const unsigned threads : {0U, 2U}) {
     const auto op = std::make_shared<WidenOp>(std::nullopt, 3);
     Loader loader(add_map(numbers(10).batch(4), op, 0), {.threads = threads});
@@ -62,7 +62,7 @@ TEST(ListOpTest, TheFirstStepShowsWhatItMakesAndIsNotMadeTwice) {
   }
 }
 
-TEST(ListOpTest, EveryShareGetsItsRowsOfTheStepThatWasLearnedFrom) {
+TEST(ListOpTest, EveryShareGetsItsRowsOfTheLearnedStep) {
   const auto data = add_map(numbers(10).batch(5), std::make_shared<WidenOp>(std::nullopt, 2), 0);
   std::vector<std::int64_t> seen;
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
@@ -73,7 +73,7 @@ TEST(ListOpTest, EveryShareGetsItsRowsOfTheStepThatWasLearnedFrom) {
   EXPECT_EQ(seen, (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
 }
 
-TEST(ListOpTest, AnotherSizeThanThatOfTheFirstStepIsAnErrorThatNamesTheStep) {
+TEST(ListOpTest, ASizeOtherThanInTheFirstStepIsAnErrorThatNamesTheStep) {
   Loader loader(add_map(numbers(10).batch(4), std::make_shared<WidenOp>(), 0));
   EXPECT_EQ(loader.next()->rows(), 4U);
   EXPECT_EQ(loader.next()->rows(), 4U);
@@ -93,7 +93,7 @@ TEST(ListOpTest, ASizeThatIsLeftOpenMayDiffer) {
   EXPECT_EQ(shapes, (std::vector<Shape>{{4}, {4}, {2}}));
 }
 
-TEST(ListOpTest, StreamsAreLearnedFromTheSameWay) {
+TEST(ListOpTest, TheShapeIsLearnedFromStreamsInTheSameWay) {
   const auto op = std::make_shared<WidenOp>(std::nullopt, 2);
   const auto even = numbers(20).filter(
       [](const Sample& sample) { return sample.tensor().item<std::int64_t>() % 2 == 0; });
@@ -104,7 +104,7 @@ TEST(ListOpTest, StreamsAreLearnedFromTheSameWay) {
   EXPECT_EQ(op->calls, 3);
 }
 
-TEST(ListOpTest, AMapAfterItNeedsToKnow) {
+TEST(ListOpTest, AMapAfterAListOpNeedsADeclaredSpec) {
   const auto data = add_map(numbers(4).batch(2), std::make_shared<WidenOp>(), 0);
   EXPECT_THROW(add_map(data, std::make_shared<WidenOp>(std::nullopt, 1), 0), ConfigError);
 }

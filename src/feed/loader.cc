@@ -19,7 +19,7 @@ Loader::Loader(const Dataset& dataset, const LoaderOptions& options)
 
 Loader::Loader(const Plan& plan, const LoaderOptions& options) {
   if (options.shares || options.tail)
-    throw ConfigError(fmt::format("loader: {} was set beside a plan, which has its own",
+    throw ConfigError(fmt::format("loader: {} was set together with a plan, which has its own",
                                   options.shares ? "shares" : "tail"),
                       {}, "leave it out, or make the plan with it");
   if (options.empty == Empty::refuse) refuse_empty_shares(*plan.data());
@@ -68,8 +68,8 @@ Batch Loader::step(std::uint64_t step) const {
   auto batches = own_->replay(step);
   if (batches.size() != 1)
     throw ConfigError(
-        fmt::format("step() gives one batch, this loader serves {} shares", batches.size()), {},
-        "use iterate().replay(step)");
+        fmt::format("step() returns one batch, but this loader serves {} shares", batches.size()),
+        {}, "use iterate().replay(step)");
   return std::move(batches.front());
 }
 void Loader::stop() {

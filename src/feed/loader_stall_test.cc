@@ -16,8 +16,8 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-TEST(LoaderStallTest, AWaitThatLastsTooLongIsReportedWithItsCulprit) {
-  static constexpr auto kAges = hours(100 * 365 * 24);  // whenever somebody looks at the clock
+TEST(LoaderStallTest, ALongWaitIsReportedWithItsCause) {
+  static constexpr auto kAges = hours(100 * 365 * 24);  // however often the clock is read
   std::atomic<int> reports{0};
   std::string text;
   BlockingClock clock;
@@ -80,7 +80,7 @@ TEST(LoaderStallTest, AStallCanBeAnError) {
   clock.advance(hours(2));
 }
 
-TEST(LoaderStallTest, AfterStopNoFurtherSampleOfABlockIsMade) {
+TEST(LoaderStallTest, AfterStopNoMoreSamplesOfABlockAreComputed) {
   std::atomic<int> calls{0};
   BlockingClock clock;
   Loader loader(Dataset::range(64)
@@ -99,7 +99,7 @@ TEST(LoaderStallTest, AfterStopNoFurtherSampleOfABlockIsMade) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST(LoaderStallTest, ALoaderWhoseFunctionNeverReturnsEndsAllTheSame) {
+TEST(LoaderStallTest, ALoaderEndsEvenIfAFunctionNeverReturns) {
   const auto clock = std::make_shared<VirtualClock>();  // outlives the abandoned thread
   std::string text;
   const ReportSink before = set_report_sink([&text](const std::string& said) { text = said; });

@@ -32,7 +32,7 @@ std::vector<std::uint64_t> ids_of_epoch(Loader& loader) {
   return ids;
 }
 
-TEST(LoaderTest, EveryEpochHoldsEverySampleOnceInAnotherOrder) {
+TEST(LoaderTest, EveryEpochDeliversEverySampleOnceInAnotherOrder) {
   Loader loader(Dataset::range(103).shuffle({.seed = 1}).batch(16));
   const auto first = ids_of_epoch(loader);
   const auto second = ids_of_epoch(loader);
@@ -56,7 +56,7 @@ TEST(LoaderTest, RangeForIsOneEpochAndLeavingItEarlyEndsThatEpoch) {
   EXPECT_EQ(steps, 5);
 }
 
-TEST(LoaderTest, RangeForGoesOnFromARestoredState) {
+TEST(LoaderTest, RangeForResumesFromARestoredState) {
   Loader first(Dataset::range(10).batch(2));
   first.next();
   Loader second(Dataset::range(10).batch(2));
@@ -83,7 +83,7 @@ TEST(LoaderTest, AnEmptyDatasetHasNoStepsAndNoError) {
   EXPECT_EQ(loader.next(), std::nullopt);
 }
 
-TEST(LoaderTest, IteratorsHaveCursorsOfTheirOwn) {
+TEST(LoaderTest, IteratorsHaveSeparatePositions) {
   const Loader loader(Dataset::range(6).batch(2));
   Iterator a = loader.iterate();
   Iterator b = loader.iterate();
@@ -94,7 +94,7 @@ TEST(LoaderTest, IteratorsHaveCursorsOfTheirOwn) {
   EXPECT_NE(a.state(), b.state());
 }
 
-TEST(LoaderTest, AFunctionThatThrowsNamesItsSampleAndTheLoaderGoesOn) {
+TEST(LoaderTest, AFunctionThatThrowsNamesItsSampleAndTheLoaderStaysUsable) {
   std::atomic<bool> broken{true};
   Loader loader(Dataset::range(20)
                     .map(
@@ -128,7 +128,7 @@ TEST(LoaderTest, AFunctionThatThrowsNamesItsSampleAndTheLoaderGoesOn) {
   EXPECT_EQ(loader.next(), std::nullopt);
 }
 
-TEST(LoaderTest, OfSeveralFailuresInAStepTheFirstRowIsTold) {
+TEST(LoaderTest, OfSeveralFailuresInAStepTheFirstRowIsReported) {
   for (unsigned threads = 0; threads <= 2; ++threads) {
     Loader loader(Dataset::range(64)
                       .map([](std::int64_t x) -> std::int64_t {
@@ -176,7 +176,7 @@ TEST(LoaderTest, AFunctionWithoutASpecIsCalledOncePerSample) {
   EXPECT_EQ(calls, 50);
 }
 
-TEST(LoaderTest, OneSlowSampleHoldsUpItsOwnBatchOnly) {
+TEST(LoaderTest, ASlowSampleDelaysItsOwnBatchOnly) {
   BlockingClock clock;
   Loader loader(Dataset::range(16)
                     .map([&](std::int64_t x) {
@@ -185,7 +185,7 @@ TEST(LoaderTest, OneSlowSampleHoldsUpItsOwnBatchOnly) {
                     })
                     .batch(4),
                 {.threads = 2, .clock = &clock});
-  const std::uint32_t run = trace::new_run() + 1;  // the loader's own, once it has begun
+  const std::uint32_t run = trace::new_run() + 1;  // the loader's own, when it starts
   const auto second_is_ready = [run] {
     return std::ranges::any_of(trace::events_of(run), [](const trace::Event& event) {
       return event.kind == trace::Kind::ready && event.step == 1;
@@ -214,7 +214,7 @@ TEST(LoaderTest, OneSlowSampleHoldsUpItsOwnBatchOnly) {
   EXPECT_THAT(handed, ElementsAre(0, 1, 2, 3));
 }
 
-TEST(LoaderTest, StopEndsAWaitAndTheLoaderGoesOnAfterwards) {
+TEST(LoaderTest, StopEndsAWaitAndTheLoaderStaysUsable) {
   std::atomic<bool> slept{false};
   BlockingClock clock;
   Loader loader(Dataset::range(8)
@@ -238,7 +238,7 @@ TEST(LoaderTest, StopEndsAWaitAndTheLoaderGoesOnAfterwards) {
   clock.advance(hours(1));
   stopper.join();
   consumer.join();
-  // The wait may have ended with the batch itself, if that was faster than the stop.
+  // The batch itself may have ended the wait, if it was faster than the stop.
   const std::uint64_t next = cancelled ? 1 : 2;
   EXPECT_EQ(loader.next()->step(), next);
 }
@@ -257,7 +257,7 @@ Dataset with_bad_samples(std::int64_t count, std::int64_t every) {
       });
 }
 
-TEST(LoaderTest, SkippedSamplesLeaveTheirShareAndTheRestIsInPlace) {
+TEST(LoaderTest, SkippedSamplesLeaveTheirShareAndTheOthersKeepTheirPlace) {
   for (unsigned threads = 0; threads <= 2; ++threads) {
     LoaderOptions options;
     options.shares = {{3, 0, 3}};
@@ -306,7 +306,7 @@ TEST(LoaderTest, TooManySkippedSamplesEndTheRunAndNameTheFirstTen) {
   EXPECT_EQ(std::ranges::count(*text, '\n'), 12);
 }
 
-TEST(LoaderTest, AnErrorThatMayPassIsTriedAgainAndThenRaised) {
+TEST(LoaderTest, ATransientErrorIsRetriedAndThenThrown) {
   std::atomic<int> calls{0};
   const auto flaky = [&calls](int failures) {
     return Dataset::range(8)
@@ -325,7 +325,7 @@ TEST(LoaderTest, AnErrorThatMayPassIsTriedAgainAndThenRaised) {
   EXPECT_EQ(calls, 4);
 }
 
-TEST(LoaderTest, ABlockFunctionThatThrowsLosesOnlyItsBadRow) {
+TEST(LoaderTest, ABlockFunctionThatThrowsLosesOnlyTheFailedRow) {
   Loader loader(Dataset::range(20)
                     .map(
                         [](const Block& in, Block& out) {
@@ -360,7 +360,7 @@ TEST(LoaderTest, TwoLoadersShareOnePool) {
   const auto pool = Pool::shared();
   const long before = pool.use_count();
   b.next();
-  EXPECT_EQ(pool.use_count(), before + 2) << "the second loader holds the same pool";
+  EXPECT_EQ(pool.use_count(), before + 2) << "the second loader uses the same pool";
 }
 
 TEST(LoaderTest, AConsumerThatKeepsBatchesGetsNewSlabs) {
@@ -412,9 +412,9 @@ TEST(LoaderTest, EveryAllocationThatFailsIsATypedErrorAndTheLoaderGoesOn) {
   fault::disarm_all();
 }
 
-TEST(LoaderTest, EveryDecisionAboutLookAheadCanBeRead) {
+TEST(LoaderTest, DecisionsListEveryChangeOfTheLookAhead) {
   Loader loader(Dataset::range(100'000).shuffle().batch(16), {.threads = 2});
-  EXPECT_TRUE(loader.decisions().empty()) << "nothing runs yet";
+  EXPECT_TRUE(loader.decisions().empty()) << "nothing has run";
   loader.next();
   ASSERT_FALSE(loader.decisions().empty());
   EXPECT_THAT(loader.decisions().front(), HasSubstr("3 steps ahead"));
@@ -435,13 +435,13 @@ TEST(LoaderTest, SharesTogetherHoldTheStep) {
   EXPECT_THAT(scales, ElementsAre(1.2, 1.2, 0.8, 0.8));
 }
 
-TEST(LoaderTest, SeveralSharesAreAskedForByStep) {
+TEST(LoaderTest, SeveralSharesNeedNextStep) {
   Loader loader(Dataset::range(10).batch(4), {.shares = {{2, 0, 2}}});
   EXPECT_THROW(loader.next(), ConfigError);
   EXPECT_EQ(loader.next_step()->size(), 2U);
 }
 
-TEST(LoaderTest, SinglesAreRefusedWithTheRemedy) {
+TEST(LoaderTest, SingleSamplesAreRejectedWithARemedy) {
   try {
     const Loader loader(Dataset::range(3));
     FAIL();
@@ -450,14 +450,14 @@ TEST(LoaderTest, SinglesAreRefusedWithTheRemedy) {
   }
 }
 
-TEST(LoaderTest, AnEndlessDatasetHasNoLengthButGoesOn) {
+TEST(LoaderTest, AnEndlessDatasetHasNoLengthButRuns) {
   Loader loader(Dataset::range(3).shuffle().repeat().batch(2), {.threads = 1});
   EXPECT_THROW(static_cast<void>(loader.size()), ConfigError);
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(loader.next());
   EXPECT_EQ(loader.state().position, 200U);
 }
 
-TEST(LoaderTest, AFunctionMayUseALoaderOfItsOwn) {
+TEST(LoaderTest, AFunctionMayUseAnotherLoader) {
   Loader loader(Dataset::range(6)
                     .map([](std::int64_t x) {
                       Loader inner(Dataset::range(x + 1).batch(2), {.threads = 0});
@@ -472,7 +472,7 @@ TEST(LoaderTest, AFunctionMayUseALoaderOfItsOwn) {
   EXPECT_THAT(loader.next()->values<std::int64_t>(), ElementsAre(6, 10, 15));
 }
 
-TEST(LoaderTest, AFenceHoldsBackTheSlab) {
+TEST(LoaderTest, AFenceDelaysTheReuseOfASlab) {
   std::atomic<bool> passed{false};
   Loader loader(Dataset::range(40).batch(4), {.threads = 0});
   const std::byte* held = nullptr;
@@ -483,7 +483,7 @@ TEST(LoaderTest, AFenceHoldsBackTheSlab) {
   }
   for (int i = 0; i < 3; ++i) EXPECT_NE((*loader.next())[""].raw().data(), held);
   passed = true;
-  std::vector<Batch> kept;  // so that the ring needs every slab it has
+  std::vector<Batch> kept;  // so that the ring needs all of its slabs
   bool reused = false;
   while (auto batch = loader.next()) {
     reused = reused || (*batch)[""].raw().data() == held;

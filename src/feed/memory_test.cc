@@ -1,5 +1,4 @@
-// Memory: what is counted in the byte budget, and what becomes of a sample for which there is not
-// enough.
+// Memory: which bytes the budget counts, and how a sample that runs out of memory is handled.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +33,7 @@ TEST(BudgetOfTextsTest, TheWindowFollowsTheBytesOfTheTexts) {
   EXPECT_THAT(loader.decisions().back(), HasSubstr("3 steps ahead"));
 }
 
-TEST(BudgetOfTextsTest, TheBudgetCountsTextsThatWaitAndGetsThemBack) {
+TEST(BudgetOfTextsTest, TheBudgetCountsWaitingTextsAndGetsThemBack) {
   const std::uint64_t before = ByteBudget::process().used();
   {
     std::atomic<std::uint64_t> most{0};
@@ -64,14 +63,14 @@ class Uneven final : public Sequence {
   }
 };
 
-TEST(BudgetTest, IsExactWhereTheMemoryOfABatchCannotBeHad) {
+TEST(BudgetTest, TheBudgetIsExactIfABatchCannotBeAllocated) {
   const std::uint64_t before = ByteBudget::process().used();
   const std::vector<Dataset> datasets{
       Dataset::range(100).batch(5), Dataset::from_sequence(std::make_shared<Uneven>()),
       Dataset::range(100).filter([](std::int64_t) { return true; }).batch(5)};
   for (const Dataset& dataset : datasets) {
     for (const unsigned threads : {0U, 2U}) {
-      std::vector<Batch> batches;  // so that no slab comes back
+      std::vector<Batch> batches;  // so that no slab is reused
       Loader loader(dataset, {.threads = threads});
       fault::arm("slab.allocate", 3);
       EXPECT_THROW(
@@ -86,7 +85,7 @@ TEST(BudgetTest, IsExactWhereTheMemoryOfABatchCannotBeHad) {
   EXPECT_EQ(ByteBudget::process().used(), before);
 }
 
-/// Sample 5 always needs more memory than there is, sample 2 does once.
+/// Sample 5 always needs more memory than there is, sample 2 once.
 struct Scarce {
   std::atomic<int> calls_of_2{0};
   std::atomic<int> calls_of_5{0};
@@ -99,7 +98,7 @@ struct Scarce {
   }
 };
 
-TEST(NoMemoryTest, IsTriedAgainAndThenTheSampleIsSkippedWhereSamplesAre) {
+TEST(NoMemoryTest, ALackOfMemoryIsRetriedAndThenSkipsTheSample) {
   for (const unsigned threads : {0U, 2U}) {
     Scarce scarce;
     Loader loader(Dataset::range(8)
@@ -120,7 +119,7 @@ TEST(NoMemoryTest, IsTriedAgainAndThenTheSampleIsSkippedWhereSamplesAre) {
   }
 }
 
-TEST(NoMemoryTest, NamesTheSampleWhereFailuresAreRaised) {
+TEST(NoMemoryTest, ALackOfMemoryNamesTheSample) {
   Scarce scarce;
   Loader loader(Dataset::range(8)
                     .map([&](std::int64_t x) {
@@ -137,8 +136,8 @@ TEST(NoMemoryTest, NamesTheSampleWhereFailuresAreRaised) {
   }
 }
 
-/// Of some rows together as of one of them: the sample is found by trying one after the other.
-TEST(NoMemoryTest, OfABlockIsTheFaultOfOneSample) {
+/// For several rows as for one: the sample is found by trying one after the other.
+TEST(NoMemoryTest, ALackOfMemoryInABlockFailsOneSample) {
   const auto block_fn = [](const Block& in, Block& out) {
     const auto x = in.column<std::int64_t>();
     const auto y = out.column<std::int64_t>();
@@ -166,7 +165,7 @@ TEST(NoMemoryTest, OfABlockIsTheFaultOfOneSample) {
   }
 }
 
-TEST(NoMemoryTest, SaysHowLargeTheFileIs) {
+TEST(NoMemoryTest, ALackOfMemoryReportsTheSizeOfTheFile) {
   const TempFolder folder;
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < 3; ++i)

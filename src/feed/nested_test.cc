@@ -1,5 +1,4 @@
-// A loader that is used inside a function of another one: the threads it could have are the ones
-// that wait for it.
+// A loader inside a function of another loader: the threads it could use are waiting for it.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -13,7 +12,7 @@
 namespace penstock {
 namespace {
 
-/// A pool of so many threads, whatever the machine.
+/// A pool of `threads` threads, on any machine.
 class PoolOf {
  public:
   explicit PoolOf(unsigned threads) { Pool::set_shared_threads(threads); }
@@ -87,7 +86,7 @@ TEST(NestedLoaderTest, StoppingTheOuterLoaderEndsTheWaitOfTheInnerOne) {
   const auto gate = std::make_shared<Gate>();
   Loader outer(Dataset::range(4)
                    .map([gate](std::int64_t x) {
-                     // An epoch that never ends by itself.
+                     // An endless epoch.
                      Loader inner(Dataset::range(4)
                                       .map([gate](std::int64_t y) {
                                         ++gate->calls;
@@ -111,7 +110,7 @@ TEST(NestedLoaderTest, StoppingTheOuterLoaderEndsTheWaitOfTheInnerOne) {
                }});
   EXPECT_THROW((void)outer.next(), CancelledError);
   outer.stop();
-  EXPECT_TRUE(gate->cancelled) << "the thread came back";
+  EXPECT_TRUE(gate->cancelled) << "the thread returned";
   EXPECT_EQ(Pool::abandoned(), 0U);
 }
 

@@ -20,7 +20,7 @@ class OneBatchWatch {
       in_a_row_ = 0;
     } else if (++in_a_row_ == kTooMany && !PENSTOCK_OFF("warn.one_batch_iterators")) {
       report(
-          "three iterators in a row gave one batch each, and each starts an epoch anew: keep one "
+          "three iterators in a row returned one batch each, and each starts a new epoch: keep one "
           "iterator and call next() on it");
     }
   }

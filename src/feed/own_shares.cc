@@ -47,7 +47,7 @@ Plan plan_for(const Dataset& dataset, const LoaderOptions& options) {
 }
 
 LoaderOptions without_plan(LoaderOptions options) {
-  // Under a launcher the training loops are not ours: none can skip a collective.
+  // Under a launcher the training loop is the user's, and cannot skip a collective.
   if (!options.empty) options.empty = options.shares ? Empty::deliver : Empty::refuse;
   options.shares.reset();
   options.shares_from.clear();

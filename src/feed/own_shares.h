@@ -14,19 +14,19 @@ namespace penstock {
 
 /// With the given shares or, if there are none, with those of this process.
 Plan plan_for(const Dataset& dataset, const LoaderOptions& options);
-/// The options that remain once the plan is made.
+/// The options without those that the plan uses.
 LoaderOptions without_plan(LoaderOptions options);
 
-/// The world whose rank determines what a loader serves, unless the program passed shares.
+/// The world whose rank determines the shares of a loader, unless the program passed shares.
 std::optional<World> own_world(const LoaderOptions& options);
-/// The line that rank 0 prints about it; empty on other ranks, and with one process.
+/// The line that rank 0 prints about its shares; empty on other ranks, and with one process.
 std::string own_shares_text(const Plan& plan, const World& world);
 
-/// Prints one line when the first epoch of a loader begins: in a program of several processes a
-/// loader that is used only on rank 0 would silently leave out the samples of the others.
+/// Prints one line when the first epoch of a loader starts: in a program of several processes, a
+/// loader that is used only on rank 0 would silently skip the samples of the others.
 class OwnSharesNotice {
  public:
-  /// Call it before any iterator runs.
+  /// Must be called before any iterator runs.
   void announce(std::string text) { text_ = std::move(text); }
   void epoch_begins() {
     if (!text_.empty() && !said_.exchange(true)) report(text_);
@@ -37,7 +37,7 @@ class OwnSharesNotice {
   std::atomic<bool> said_{false};
 };
 
-/// What a loader and all its iterators share.
+/// State shared by a loader and all its iterators.
 struct LoaderWatch {
   OneBatchWatch loops;
   OwnSharesNotice shares;

@@ -27,7 +27,7 @@ Variables tf_config(const std::string& type, int index) {
                             type + R"(", "index": )" + std::to_string(index) + "}}"}};
 }
 
-/// What a loader without shares is told to serve, or why it is refused.
+/// The shares of a loader without explicit ones, or the error.
 std::string served(const Variables& variables) {
   const LaunchTable table(variables);
   try {
@@ -79,7 +79,7 @@ TEST(OwnSharesTest, TheProcessesTogetherHaveEverySampleOnce) {
   EXPECT_TRUE(std::ranges::all_of(seen, [](const auto& one) { return one.second == 1; }));
 }
 
-TEST(OwnSharesTest, ThePlanSaysWhereTheWorldCameFrom) {
+TEST(OwnSharesTest, ThePlanShowsTheSourceOfTheWorld) {
   const auto text = [](const Variables& variables, const LoaderOptions& options = {}) {
     const LaunchTable table(variables);
     return Loader(Dataset::range(24).batch(6), options).plan().explain();
@@ -88,13 +88,13 @@ TEST(OwnSharesTest, ThePlanSaysWhereTheWorldCameFrom) {
               AllOf(HasSubstr("world: 3 processes, this is 1 (torchrun)\n"),
                     HasSubstr("served here: shares 1 to 1 of 3")));
   EXPECT_THAT(text({}), HasSubstr("world: one process\n"));
-  // Shares that were named win, and no variable is looked at.
+  // Explicit shares take precedence, and no variable is read.
   const LoaderOptions named{.shares = {{2, 1, 1}}};
   EXPECT_THAT(text({{"RANK", "nonsense"}}, named),
               AllOf(HasSubstr("served here: shares 1 to 1 of 2"), Not(HasSubstr("world:"))));
 }
 
-TEST(OwnSharesTest, ASeedThatEachProcessWouldDrawForItselfIsRefused) {
+TEST(OwnSharesTest, ASeedThatEachProcessWouldDrawIsRejected) {
   const Dataset drawn = Dataset::range(24).shuffle({.seed = Seed::random()}).batch(6);
   EXPECT_NO_THROW(Loader{drawn});
   const LaunchTable table(LaunchTable::torchrun(1, 3));
@@ -102,7 +102,7 @@ TEST(OwnSharesTest, ASeedThatEachProcessWouldDrawForItselfIsRefused) {
               ThrowsMessage<ConfigError>(AllOf(HasSubstr("3 processes"), HasSubstr("seed"))));
 }
 
-TEST(OwnSharesTest, APlanIsRunAsItIs) {
+TEST(OwnSharesTest, APlanIsUsedUnchanged) {
   const Plan plan(Dataset::range(10).batch(8), {.shares = {4, 3, 1}});
   Loader loader(plan);
   EXPECT_EQ(loader.next()->rows(), 2U);
@@ -110,14 +110,14 @@ TEST(OwnSharesTest, APlanIsRunAsItIs) {
   EXPECT_FALSE(loader.next());
   const LoaderOptions beside{.shares = {{2, 0, 1}}};
   EXPECT_THAT([&] { Loader other(plan, beside); },
-              ThrowsMessage<ConfigError>(HasSubstr("shares was set beside a plan")));
+              ThrowsMessage<ConfigError>(HasSubstr("shares was set together with a plan")));
   EXPECT_THAT([&] { Loader other(plan, {.tail = Tail::drop}); },
-              ThrowsMessage<ConfigError>(HasSubstr("tail was set beside a plan")));
+              ThrowsMessage<ConfigError>(HasSubstr("tail was set together with a plan")));
 }
 
-// Shares without a sample, in loops that are not ours
+// Shares without a sample, under a launcher
 
-TEST(OwnSharesTest, AnEmptyShareIsRefusedWhereALauncherSetTheWorld) {
+TEST(OwnSharesTest, AnEmptyShareIsRejectedUnderALauncher) {
   const Dataset ten = Dataset::range(10).batch(8);  // 8, 2
   {
     const LaunchTable table(LaunchTable::torchrun(3, 4));
@@ -137,7 +137,7 @@ TEST(OwnSharesTest, AnEmptyShareIsRefusedWhereALauncherSetTheWorld) {
   EXPECT_THROW((Loader{ten, careful}), ConfigError);
 }
 
-TEST(OwnSharesTest, AStateThatWouldLeaveASmallerStepIsRefusedToo) {
+TEST(OwnSharesTest, AStateThatWouldLeaveAnEmptyShareIsRejected) {
   Loader before(Dataset::range(20).batch(7), {.shares = {{4, 0, 1}}});  // 7, 7, 6
   before.next();
   const State state = before.state();
@@ -149,7 +149,7 @@ TEST(OwnSharesTest, AStateThatWouldLeaveASmallerStepIsRefusedToo) {
   EXPECT_NO_THROW(fits.restore(state));
 }
 
-TEST(OwnSharesTest, ARowStaysWhereAllOfAShareAreSkippedAndWeighsNothing) {
+TEST(OwnSharesTest, AShareWhoseRowsAreAllSkippedKeepsOneOfWeightZero) {
   const Dataset risky = Dataset::range(12)
                             .map([](std::int64_t x) {
                               if (x == 4 || x == 5 || x == 6) throw std::runtime_error("broken");
@@ -168,7 +168,7 @@ TEST(OwnSharesTest, ARowStaysWhereAllOfAShareAreSkippedAndWeighsNothing) {
   EXPECT_EQ(masked[0].values<std::int64_t>()[0], 0);
   EXPECT_EQ(masked[1].rows(), 2U);
   EXPECT_EQ(rows(2, Empty::deliver)[0].rows(), 0U);
-  EXPECT_EQ(rows(0, std::nullopt)[1].rows(), 1U);  // 7 is left, and no mask is needed
+  EXPECT_EQ(rows(0, std::nullopt)[1].rows(), 1U);  // 7 remains, and no mask is needed
   EXPECT_EQ(rows(0, std::nullopt)[1].valid_count(), 1U);
 }
 
@@ -180,14 +180,14 @@ class Shrinking final : public Sequence {
   }
 };
 
-TEST(OwnSharesTest, ABatchOfASequenceThatIsTooSmallForAllIsAnErrorWhenItComes) {
+TEST(OwnSharesTest, ABatchOfASequenceThatIsTooSmallFailsWhenItArrives) {
   const Dataset batches = Dataset::from_sequence(std::make_shared<Shrinking>(), {.check = false});
   const LaunchTable table(LaunchTable::torchrun(2, 3));
   Loader loader(batches);
   EXPECT_TRUE(loader.next());
   EXPECT_TRUE(loader.next());
   EXPECT_THAT([&] { (void)loader.next(); },
-              ThrowsMessage<SampleError>(AllOf(HasSubstr("get(2) gave 2 rows for 3 processes"),
+              ThrowsMessage<SampleError>(AllOf(HasSubstr("get(2) returned 2 rows for 3 processes"),
                                                HasSubstr("empty=deliver"))));
   Loader delivered(batches, {.empty = Empty::deliver});
   delivered.next();

@@ -1,4 +1,4 @@
-// What lies ready is taken without waiting: the same batches in the same order, and nothing else.
+// next_if_ready: the same batches in the same order, without waiting.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -14,7 +14,7 @@ std::vector<std::int64_t> numbers(const Batch& batch) {
   return {values.begin(), values.end()};
 }
 
-TEST(NextIfReadyTest, TakesWhatNextWouldHaveReturned) {
+TEST(NextIfReadyTest, NextIfReadyReturnsTheSameBatchesAsNext) {
   const Dataset data = Dataset::range(1000).shuffle({.seed = 3}).batch(7);
   std::vector<std::vector<std::int64_t>> wanted;
   Loader plain(data);
@@ -34,7 +34,7 @@ TEST(NextIfReadyTest, TakesWhatNextWouldHaveReturned) {
   }
 }
 
-TEST(NextIfReadyTest, TheStateCountsWhatWasTaken) {
+TEST(NextIfReadyTest, TheStateCountsTheReceivedBatches) {
   const Dataset data = Dataset::range(400).batch(4);
   Loader loader(data, {.threads = 2});
   Iterator steps = loader.iterate();
@@ -47,7 +47,7 @@ TEST(NextIfReadyTest, TheStateCountsWhatWasTaken) {
   EXPECT_EQ(numbers(*resumed.next()), (std::vector<std::int64_t>{240, 241, 242, 243}));
 }
 
-TEST(NextIfReadyTest, AFailureIsLeftForNext) {
+TEST(NextIfReadyTest, AFailureIsThrownByNext) {
   const Dataset data = Dataset::range(64)
                            .map([](std::int64_t x) {
                              if (x == 37) throw std::runtime_error("no");

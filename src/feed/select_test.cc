@@ -1,4 +1,4 @@
-// Choosing samples of indexed data: select, split, resolve.
+// Samples chosen from indexed data: select, split, resolve.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ Numbers ids_of(const Dataset& dataset, std::uint64_t epoch = 0) {
   return ids;
 }
 
-/// Data that says how often it was read.
+/// Data that counts its reads.
 struct Read {
   std::shared_ptr<std::atomic<int>> calls = std::make_shared<std::atomic<int>>(0);
   [[nodiscard]] Dataset dataset(std::uint64_t size) const {
@@ -42,17 +42,17 @@ struct Read {
   }
 };
 
-TEST(SelectTest, WhatPassesStaysIndexedWithItsId) {
+TEST(SelectTest, SelectedSamplesStayIndexedAndKeepTheirIds) {
   const Dataset chosen = Dataset::range(10, 20).select(kEven);
   EXPECT_FALSE(chosen.streamed());
-  EXPECT_TRUE(chosen.cardinality().is_unknown()) << "before it was looked at";
+  EXPECT_TRUE(chosen.cardinality().is_unknown()) << "before it was resolved";
   EXPECT_EQ(chosen.resolve().cardinality(), Cardinality::of(5));
   EXPECT_THAT(ids_of(chosen), ElementsAre(0, 2, 4, 6, 8));
   const Loader loader(chosen.batch(2));
   EXPECT_EQ(loader.size(), 3U);
 }
 
-TEST(SelectTest, ItIsShuffledAndNumberedLikeAnyOther) {
+TEST(SelectTest, ASelectionCanBeShuffledAndEnumerated) {
   const Dataset shuffled = Dataset::range(100).select(kEven).shuffle({.seed = 1});
   const Numbers first = ids_of(shuffled, 0);
   const Numbers second = ids_of(shuffled, 1);
@@ -68,7 +68,7 @@ TEST(SelectTest, ThePredicateRunsOnceForAllCopiesAndLoaders) {
     ++calls;
     return x < 5;
   });
-  EXPECT_EQ(calls, 0) << "not before somebody needs to know";
+  EXPECT_EQ(calls, 0) << "not before the result is needed";
   const Dataset copy = chosen;
   EXPECT_EQ(ids_of(chosen).size(), 5U);
   EXPECT_EQ(ids_of(copy.repeat(2)).size(), 10U);
@@ -77,7 +77,7 @@ TEST(SelectTest, ThePredicateRunsOnceForAllCopiesAndLoaders) {
   EXPECT_EQ(calls, 3000);
 }
 
-TEST(SelectTest, AnySizeAndAnyShareAreFound) {
+TEST(SelectTest, AnySelectionIsFound) {
   for (const std::int64_t size : {0, 1, 63, 64, 65, 1023, 1024, 1025, 5000}) {
     EXPECT_EQ(ids_of(Dataset::range(size).select([](std::int64_t) { return true; })).size(),
               static_cast<std::size_t>(size));
@@ -107,11 +107,11 @@ TEST(SelectTest, ARandomPredicateDrawsTheSameEachTime) {
   EXPECT_NE(drawn(1), drawn(2));
 }
 
-TEST(SelectTest, OrdersAndSizesThatVaryAreRefused) {
+TEST(SelectTest, VaryingOrdersAndSizesAreRejected) {
   const auto refused = [](const std::function<void()>& make, const std::string& says) {
     try {
       make();
-      FAIL() << "not refused: " << says;
+      FAIL() << "not rejected: " << says;
     } catch (const ConfigError& error) {
       EXPECT_THAT(error.what(), HasSubstr(says));
     }
@@ -162,7 +162,7 @@ TEST(SelectTest, APredicateThatThrowsNamesItsSample) {
   }
 }
 
-TEST(SelectTest, APredicateThatThrewIsAskedAgain) {
+TEST(SelectTest, APredicateThatThrewRunsAgain) {
   std::atomic<bool> broken{true};
   const Dataset chosen = Dataset::range(9).select([&broken](std::int64_t x) {
     if (broken) throw std::runtime_error("not yet");
@@ -173,7 +173,7 @@ TEST(SelectTest, APredicateThatThrewIsAskedAgain) {
   EXPECT_THAT(ids_of(chosen), ElementsAre(7, 8));
 }
 
-TEST(SelectTest, DataThatCannotBeReadNamesItsSample) {
+TEST(SelectTest, UnreadableDataNamesItsSample) {
   const Dataset chosen = Dataset::from_index(9, [](std::uint64_t i) {
                            if (i == 4) throw std::runtime_error("torn page");
                            return static_cast<std::int64_t>(i);
@@ -186,13 +186,13 @@ TEST(SelectTest, DataThatCannotBeReadNamesItsSample) {
   }
 }
 
-TEST(SelectTest, PlansWantItResolved) {
+TEST(SelectTest, APlanNeedsAResolvedSelect) {
   const Dataset chosen = Dataset::range(9).select(kEven).batch(2);
   EXPECT_THROW(Plan{chosen}, ConfigError);
   EXPECT_EQ(Plan(chosen.resolve()).steps(), Cardinality::of(3));
 }
 
-TEST(SelectTest, EveryVerbAroundItIsKeptWhenItIsResolved) {
+TEST(SelectTest, ResolveKeepsAllOtherVerbs) {
   const Dataset base = Dataset::range(40).select(kEven);
   const auto kept = [](const Dataset& dataset) {
     Loader whole(dataset.batch(3), {.threads = 2});
@@ -220,7 +220,7 @@ TEST(SelectTest, EveryVerbAroundItIsKeptWhenItIsResolved) {
   EXPECT_EQ(kept(base.concatenate(Dataset::range(2))), 22U);
 }
 
-TEST(SelectTest, AStateFitsTheSameSelectOnly) {
+TEST(SelectTest, AStateLoadsOnlyWithTheSameSelect) {
   const auto chosen = [](const std::string& name) {
     return Dataset::range(20).select(kEven, {.name = name}).batch(3);
   };
@@ -275,7 +275,7 @@ TEST(SplitTest, APartThatWouldBeEmptyIsAConfigErrorWithTheNumbers) {
   EXPECT_EQ(text(10, 0.05), "accepted");
 }
 
-TEST(SplitTest, AfterASelectThePartsAreOfWhatItKept) {
+TEST(SplitTest, SplitAfterSelectSplitsTheSelectedSamples) {
   const auto [part, rest] = Dataset::range(40).select(kEven).split(0.75, 3);
   EXPECT_TRUE(part.cardinality().is_unknown());
   EXPECT_EQ(part.resolve().cardinality(), Cardinality::of(15));
@@ -294,7 +294,7 @@ TEST(SplitTest, TheSeedDecidesWhichSamples) {
   EXPECT_NE(part, ids_of(Dataset::range(500).split(0.3, 8).first));
 }
 
-TEST(SplitTest, ASplitOfShuffledDataIsNoPrefixOfTheData) {
+TEST(SplitTest, ASplitOfShuffledDataIsNotAPrefix) {
   // Both with the same seed: they must not use the same permutation.
   const Numbers part = ids_of(
       Dataset::range(500).shuffle({.seed = 7, .reshuffle_each_epoch = false}).split(0.5, 7).first);
@@ -304,7 +304,7 @@ TEST(SplitTest, ASplitOfShuffledDataIsNoPrefixOfTheData) {
   EXPECT_LT(low, 160);
 }
 
-TEST(SplitTest, AStateOfTheFormerSplitIsRefusedAndSaysWhy) {
+TEST(SplitTest, AStateOfTheOldSplitIsRejectedWithTheReason) {
   Loader loader(Dataset::range(20).split(0.5).first.batch(2));
   loader.next();
   State state = loader.state();
@@ -318,17 +318,17 @@ TEST(SplitTest, AStateOfTheFormerSplitIsRefusedAndSaysWhy) {
   }
 }
 
-TEST(SplitTest, NoDataIsRead) {
+TEST(SplitTest, SplitReadsNoData) {
   const Read read;
   const auto [part, rest] = read.dataset(1000).split(0.5);
   const std::uint64_t size = part.resolve().cardinality().count();
   EXPECT_EQ(rest.resolve().cardinality().count(), 1000 - size);
   EXPECT_EQ(*read.calls, 0);
   EXPECT_EQ(ids_of(part).size(), size);
-  EXPECT_EQ(*read.calls, static_cast<int>(size)) << "only what is delivered";
+  EXPECT_EQ(*read.calls, static_cast<int>(size)) << "only delivered samples";
 }
 
-TEST(SplitTest, CopiesOfASampleAreNotSplit) {
+TEST(SplitTest, RepeatedDataCannotBeSplit) {
   const auto refused = [](const Dataset& copies) {
     try {
       (void)copies.split(0.5, 2);
@@ -344,13 +344,13 @@ TEST(SplitTest, CopiesOfASampleAreNotSplit) {
   EXPECT_EQ(refused(base.batch(25, {.tail = Tail::wrap}).unbatch()), "accepted");
 }
 
-TEST(SelectTest, BeforeItIsResolvedALengthSaysTheReason) {
+TEST(SelectTest, TheLengthOfAnUnresolvedSelectThrowsWithTheReason) {
   const Dataset chosen = Dataset::range(9).select(kEven).map(cast(Dtype::f32)).batch(2);
   try {
     (void)chosen.cardinality().count();
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("select() decides only when it runs"));
+    EXPECT_THAT(error.what(), HasSubstr("select() has not run"));
     EXPECT_THAT(error.what(), HasSubstr("resolve()"));
   }
   EXPECT_EQ(chosen.resolve().cardinality(), Cardinality::of(3));

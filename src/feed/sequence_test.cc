@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Batches of the numbers from 0 on; `sizes[i]` of them in batch i.
+/// Batches of the numbers from 0 on; batch i has `sizes[i]` of them.
 class Numbers : public Sequence {
  public:
   explicit Numbers(std::vector<std::int64_t> sizes)
@@ -76,7 +76,7 @@ class Reports {
   std::vector<std::string> texts_;
 };
 
-TEST(SequenceTest, UnevenBatchesAreCutForAnyNumberOfSharesAndEachIndexIsAskedOnce) {
+TEST(SequenceTest, UnevenBatchesAreCutForAnyNumberOfSharesAndEachIndexIsRequestedOnce) {
   for (const std::uint32_t shares : {1U, 2U, 3U, 5U}) {
     for (const unsigned threads : {0U, 2U}) {
       const auto sequence =
@@ -122,7 +122,7 @@ TEST(SequenceTest, MapsTakesRepeatsAndStatesWorkOnItsSteps) {
   }
 }
 
-TEST(SequenceTest, ItsRowsCanBeUnbatchedAndBatchedAnew) {
+TEST(SequenceTest, RowsCanBeUnbatchedAndBatchedAgain) {
   const auto rows =
       Dataset::from_sequence(std::make_shared<Numbers>(std::vector<std::int64_t>{2, 3, 0, 4}),
                              {.check = false})
@@ -135,16 +135,16 @@ TEST(SequenceTest, ItsRowsCanBeUnbatchedAndBatchedAnew) {
   EXPECT_FALSE(loader.next_step());
 }
 
-TEST(SequenceTest, BatchingItsBatchesIsRefused) {
+TEST(SequenceTest, BatchingASequenceIsRejected) {
   try {
     (void)Dataset::from_sequence(std::make_shared<Numbers>(std::vector<std::int64_t>{2})).batch(3);
     FAIL() << "batches were batched";
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("batches already"), HasSubstr("unbatch()")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("already batches"), HasSubstr("unbatch()")));
   }
 }
 
-/// Throws, or answers otherwise, at one index.
+/// Throws, or returns another batch, at one index.
 class Odd : public Numbers {
  public:
   using Answer = std::function<Sample()>;
@@ -171,7 +171,7 @@ std::string error_at(const std::shared_ptr<Sequence>& sequence, std::uint64_t st
   return "nothing was thrown";
 }
 
-TEST(SequenceTest, OneThatThrowsNamesItsIndexAtItsStep) {
+TEST(SequenceTest, AFailedGetNamesItsIndexAndStep) {
   const auto sequence =
       std::make_shared<Odd>(std::vector<std::int64_t>{2, 2, 2, 2, 2}, 3,
                             []() -> Sample { throw std::runtime_error("disk on fire"); });
@@ -187,7 +187,7 @@ TEST(SequenceTest, ABatchOfAnotherWidthNamesItsIndexAndBothSpecs) {
               AllOf(HasSubstr("get(2)"), HasSubstr("i64[3]"), HasSubstr("i64[]")));
 }
 
-TEST(SequenceTest, FieldsWithDifferentNumbersOfRowsAreRefused) {
+TEST(SequenceTest, FieldsWithDifferentNumbersOfRowsAreRejected) {
   const auto sequence = std::make_shared<Odd>(std::vector<std::int64_t>{2}, 0, [] {
     return Sample::dict(
         {{"x", Tensor::of(std::vector<float>(3))}, {"y", Tensor::of(std::vector<float>(2))}});
@@ -195,7 +195,7 @@ TEST(SequenceTest, FieldsWithDifferentNumbersOfRowsAreRefused) {
   EXPECT_THAT(error_at(sequence, 0), AllOf(HasSubstr("get(0)"), HasSubstr("\"y\"")));
 }
 
-/// Notes what is called.
+/// Records its calls.
 class Hooked : public Numbers {
  public:
   using Numbers::Numbers;
@@ -215,7 +215,7 @@ class Hooked : public Numbers {
   Mutex mutex_;
 };
 
-TEST(SequenceTest, HooksStandBetweenThePasses) {
+TEST(SequenceTest, HooksAreCalledBetweenPasses) {
   const auto sequence = std::make_shared<Hooked>(std::vector<std::int64_t>{1, 1});
   {
     Loader loader(Dataset::from_sequence(sequence, {.check = false}), {.threads = 0});
@@ -226,7 +226,7 @@ TEST(SequenceTest, HooksStandBetweenThePasses) {
   EXPECT_THAT(sequence->notes, ElementsAre("begin", "0", "1", "end", "begin", "0", "1", "end"));
 }
 
-TEST(SequenceTest, GoingOnInALaterEpochCallsTheHooksOfTheEarlierOnesFirst) {
+TEST(SequenceTest, ResumingInALaterEpochCallsTheEarlierHooksFirst) {
   const auto dataset = [](const std::shared_ptr<Hooked>& sequence) {
     return Dataset::from_sequence(sequence, {.name = "hooked", .check = false});
   };
@@ -246,7 +246,7 @@ TEST(SequenceTest, GoingOnInALaterEpochCallsTheHooksOfTheEarlierOnesFirst) {
   EXPECT_THAT(fresh->notes, ElementsAre("begin", "end", "begin", "end", "begin", "1", "end"));
 }
 
-/// Each get takes the next of its own list, whatever the index.
+/// Each get returns the next entry of its own list, whatever the index.
 class Popping : public Sequence {
  public:
   [[nodiscard]] std::uint64_t size() const override { return 4; }
@@ -259,7 +259,7 @@ class Popping : public Sequence {
   std::int64_t next_ = 0;
 };
 
-TEST(SequenceTest, OneThatAnswersDifferentlyWhenAskedAgainIsToldOnceAtTheVeryEnd) {
+TEST(SequenceTest, AnImpureSequenceIsReportedOnceAtTheEnd) {
   Reports reports;
   {
     Loader loader(Dataset::from_sequence(std::make_shared<Popping>()), {.threads = 0});
@@ -273,7 +273,7 @@ TEST(SequenceTest, OneThatAnswersDifferentlyWhenAskedAgainIsToldOnceAtTheVeryEnd
                                 HasSubstr("from_generator"))));
 }
 
-TEST(SequenceTest, PureMakesThatAnErrorOfStopAndCheckFalseSaysNothing) {
+TEST(SequenceTest, PureMakesItAnErrorOfStopAndCheckFalseDisablesIt) {
   Reports reports;
   Loader strict(Dataset::from_sequence(std::make_shared<Popping>(), {.pure = true}),
                 {.threads = 0});
@@ -287,12 +287,12 @@ TEST(SequenceTest, PureMakesThatAnErrorOfStopAndCheckFalseSaysNothing) {
   EXPECT_THAT(reports.texts(), IsEmpty());
 }
 
-/// Comes back only when two are inside at once.
+/// Returns only when two calls are inside at the same time.
 class Meeting : public Numbers {
  public:
   using Numbers::Numbers;
   Sample get(std::uint64_t index) override {
-    if (index > 0) {  // the first one shows the fields, alone
+    if (index > 0) {  // the first one, which shows the fields, runs alone
       Lock lock(mutex_);
       ++inside_;
       met_.notify_all();
@@ -309,7 +309,7 @@ class Meeting : public Numbers {
   int left_ = 0;
 };
 
-TEST(SequenceTest, SeveralThreadsAskAtOnce) {
+TEST(SequenceTest, SeveralThreadsCallGetConcurrently) {
   Pool::set_shared_threads(2);
   const auto sequence = std::make_shared<Meeting>(std::vector<std::int64_t>{1, 1, 1, 1});
   Loader loader(Dataset::from_sequence(sequence, {.check = false}), {.threads = 2});

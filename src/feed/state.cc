@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kFormat = 1;
 constexpr std::uint64_t kCountMax = 1ULL << 62;
-constexpr std::size_t kTextMax = 512 * 1024;  // cursors may be escaped
+constexpr std::size_t kTextMax = 512 * 1024;  // escaping lengthens cursors
 constexpr std::size_t kOrderCharsMax = 360;   // keeps a state under 1 KB
 
 std::string check_of(const Json& fields) {
@@ -39,7 +39,7 @@ std::vector<std::string> shortened(const std::vector<std::string>& parts) {
 }
 
 [[noreturn]] void garbled(const std::string& why) {
-  throw StateError(fmt::format("this is not a whole state of penstock: {}", why), {},
+  throw StateError(fmt::format("this is not a complete penstock state: {}", why), {},
                    "restore from an older one");
 }
 
@@ -60,7 +60,7 @@ std::uint64_t number(const Json& fields, const char* name) {
 
 /// Numbers that are whole, not negative and within the engine's range.
 std::vector<std::uint64_t> numbers_in(const Json& list, const char* name) {
-  if (!list.is_array()) garbled(fmt::format("\"{}\" is no list", name));
+  if (!list.is_array()) garbled(fmt::format("\"{}\" is not a list", name));
   std::vector<std::uint64_t> numbers;
   for (const Json& entry : list) {
     if (!entry.is_number_unsigned()) garbled(fmt::format("\"{}\" has a wrong number", name));
@@ -72,7 +72,7 @@ std::vector<std::uint64_t> numbers_in(const Json& list, const char* name) {
 /// A number of epochs, steps or samples.
 std::uint64_t count_in(const Json& fields, const char* name) {
   const std::uint64_t count = number(fields, name);
-  if (count > kCountMax) garbled(fmt::format("\"{}\" is {}, which nothing reaches", name, count));
+  if (count > kCountMax) garbled(fmt::format("\"{}\" is {}, which is impossible", name, count));
   return count;
 }
 
@@ -93,13 +93,13 @@ std::vector<State::Size> sizes_in(const Json& fields) {
   if (tails.size() != sizes.size()) garbled("\"tails\" are not as many as \"sizes\"");
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto tail = tail_named(tails[i]);
-    if (!tail) garbled(fmt::format("\"{}\" is no tail policy", tails[i]));
+    if (!tail) garbled(fmt::format("\"{}\" is not a tail policy", tails[i]));
     sizes[i].tail = *tail;
   }
   return sizes;
 }
 
-/// A cursor is a user's bytes, which need not be text: unchanged after a "t", or in hexadecimal
+/// A cursor consists of arbitrary user bytes: written unchanged after a "t", or in hexadecimal
 /// after an "x".
 std::string cursor_text(const std::string& bytes) {
   const auto plain = [](char c) { return c >= ' ' && c <= '~'; };
@@ -116,7 +116,7 @@ std::string cursor_bytes(const std::string& hex) {
     garbled("a cursor is not in hexadecimal");
   };
   if (hex.starts_with("t")) return hex.substr(1);
-  if (hex.size() % 2 != 1 || hex[0] != 'x') garbled("a cursor is cut short");
+  if (hex.size() % 2 != 1 || hex[0] != 'x') garbled("a cursor is truncated");
   std::string bytes;
   for (std::size_t i = 1; i < hex.size(); i += 2)
     bytes += static_cast<char>(value(hex[i]) * 16 + value(hex[i + 1]));
@@ -171,7 +171,7 @@ std::string State::to_json() const {
 State State::parse(const std::string& text) {
   if (text.size() > kTextMax) garbled(fmt::format("{} bytes are too long", text.size()));
   const auto parsed = parse_json(text);
-  if (!parsed || !parsed->is_object()) garbled("it is cut short, or no JSON");
+  if (!parsed || !parsed->is_object()) garbled("it is truncated, or not JSON");
   Json fields = *parsed;
   if (!fields.contains("penstock") || fields["penstock"] != "state")
     garbled("another kind of JSON");
@@ -181,13 +181,13 @@ State State::parse(const std::string& text) {
         "update penstock");
   const auto check = field<std::string>(fields, "check");
   fields.erase("check");
-  if (check != check_of(fields)) garbled("its content does not fit its check sum");
+  if (check != check_of(fields)) garbled("its content does not match its checksum");
   State state;
   state.epoch = count_in(fields, "epoch");
   state.step = count_in(fields, "step");
   state.position = count_in(fields, "position");
   const auto unit = field<std::string>(fields, "unit");
-  if (unit != "samples" && unit != "steps") garbled(fmt::format("\"{}\" is no unit", unit));
+  if (unit != "samples" && unit != "steps") garbled(fmt::format("\"{}\" is not a unit", unit));
   state.counts_samples = unit == "samples";
   state.digests = {field<std::string>(fields, "order"), field<std::string>(fields, "values")};
   state.order = field<std::vector<std::string>>(fields, "parts");

@@ -43,15 +43,15 @@ TEST(StateTest, EpochsOfAFeedRoundTrip) {
   EXPECT_EQ(State::parse(state.to_json()), state);
 }
 
-TEST(StateTest, EveryCutOfTheTextIsRefused) {
+TEST(StateTest, EveryTruncationOfTheTextIsRejected) {
   const std::string text = some_state().to_json();
   for (std::size_t length = 0; length < text.size(); ++length)
     EXPECT_THAT(message_of([&] { State::parse(text.substr(0, length)); }),
-                HasSubstr("not a whole state"))
+                HasSubstr("not a complete penstock state"))
         << length;
 }
 
-TEST(StateTest, EveryChangedCharacterIsRefused) {
+TEST(StateTest, EveryChangedCharacterIsRejected) {
   const std::string text = some_state().to_json();
   for (std::size_t at = 0; at < text.size(); ++at) {
     for (const char other : {'0', '7', '"', '}', ' '}) {
@@ -72,12 +72,12 @@ TEST(StateTest, ANewerFormatNamesBothVersions) {
   EXPECT_THAT(message_of([&] { State::parse(text); }), HasSubstr("format 9"));
 }
 
-TEST(StateTest, AStateOfAnotherDatasetIsRefusedWithTheDifference) {
+TEST(StateTest, AStateOfAnotherDatasetIsRejectedWithTheDifference) {
   Loader other(numbers(8), {.threads = 0});
   const std::string message = message_of([&] { other.restore(some_state()); });
   EXPECT_THAT(message, HasSubstr("shuffle(seed=7)"));
   EXPECT_THAT(message, HasSubstr("shuffle(seed=8)"));
-  EXPECT_EQ(other.next()->step(), 0U) << "a refused state leaves the loader where it was";
+  EXPECT_EQ(other.next()->step(), 0U) << "a rejected state does not move the loader";
 }
 
 TEST(StateTest, AMapAddedSinceIsOnlyReported) {
@@ -104,7 +104,7 @@ TEST(StateTest, ADrawnSeedIsPartOfTheState) {
   }
 }
 
-TEST(StateTest, SetEpochRightAfterARestoreKeepsThePlaceInTheSameEpochOnly) {
+TEST(StateTest, SetEpochRightAfterARestoreKeepsThePositionInTheSameEpochOnly) {
   const State state = some_state();
   const auto first_id = [&](const std::vector<std::uint64_t>& epochs, bool receives = false) {
     Loader loader(numbers(), {.threads = 0});
@@ -121,14 +121,14 @@ TEST(StateTest, SetEpochRightAfterARestoreKeepsThePlaceInTheSameEpochOnly) {
   EXPECT_EQ(first_id({0}, true), std::pair(0UL, 0UL)) << "a batch was received since";
 }
 
-TEST(StateTest, APositionBeyondTheDataIsRefused) {
+TEST(StateTest, APositionBeyondTheDataIsRejected) {
   Loader loader(numbers(), {.threads = 0});
   State state = some_state();
   state.position = 101;
   EXPECT_THAT(message_of([&] { loader.restore(state); }), HasSubstr("101"));
 }
 
-/// `state` after `change` was made to its text, with the check sum made right again.
+/// `state` after `change` to its text, with a valid checksum.
 std::string changed(const State& state, const std::function<void(Json&)>& change) {
   Json fields = *parse_json(state.to_json());
   fields.erase("check");
@@ -139,13 +139,13 @@ std::string changed(const State& state, const std::function<void(Json&)>& change
   return fields.dump();
 }
 
-TEST(StateTest, NumbersThatNothingReachesAreRefusedWhateverTheCheckSum) {
+TEST(StateTest, ImpossibleNumbersAreRejectedEvenWithAValidChecksum) {
   const State state = some_state();
   EXPECT_EQ(State::parse(changed(state, [](Json&) {})), state);
   const auto refused = [&](const std::function<void(Json&)>& change) {
     return message_of([&] { (void)State::parse(changed(state, change)); });
   };
-  const std::string garbled = "not a whole state";
+  const std::string garbled = "not a complete penstock state";
   EXPECT_THAT(refused([](Json& f) { f["step"] = UINT64_MAX; }), HasSubstr(garbled));
   EXPECT_THAT(refused([](Json& f) { f["epoch"] = UINT64_MAX; }), HasSubstr(garbled));
   EXPECT_THAT(refused([](Json& f) { f["epochs"] = {1e300, 0}; }), HasSubstr(garbled));
@@ -155,7 +155,7 @@ TEST(StateTest, NumbersThatNothingReachesAreRefusedWhateverTheCheckSum) {
   EXPECT_THAT(refused([](Json& f) { f["unit"] = "rows"; }), HasSubstr(garbled));
 }
 
-TEST(StateTest, AStateIsHeldAgainstItself) {
+TEST(StateTest, AnInconsistentStateIsRejected) {
   Loader loader(numbers(), {.threads = 0});
   const auto refused = [&](const std::function<void(Json&)>& change) {
     return message_of([&] { loader.restore(State::parse(changed(some_state(), change))); });
@@ -182,7 +182,7 @@ TEST(StateTest, AStateIsHeldAgainstItself) {
               HasSubstr("an anchor without a step"));
 }
 
-TEST(StateTest, ItStaysUnderAKilobyteHoweverOftenTheBatchSizeChanges) {
+TEST(StateTest, AStateStaysUnderAKilobyteAfterManyChangesOfTheBatchSize) {
   const Dataset data = Dataset::range(100'000).shuffle({.seed = 7});
   std::string text;
   std::vector<std::uint64_t> ids;
@@ -199,11 +199,11 @@ TEST(StateTest, ItStaysUnderAKilobyteHoweverOftenTheBatchSizeChanges) {
   EXPECT_TRUE(std::ranges::equal(ids, first->sample_id())) << ids.size();
   Loader last(data.batch(8), {.threads = 0});
   last.restore(State::parse(text));
-  EXPECT_THROW((void)last.step(3), ConfigError) << "its batch size is not known any more";
+  EXPECT_THROW((void)last.step(3), ConfigError) << "its batch size is no longer known";
   EXPECT_NO_THROW((void)last.step(199));
 }
 
-TEST(StateTest, AStateThatWasRestoredAtAnotherBatchSizeCanBeSavedAtOnce) {
+TEST(StateTest, AStateRestoredAtAnotherBatchSizeCanBeSavedAtOnce) {
   std::string text = some_state().to_json();
   for (const std::int64_t batch : {5, 8, 9, 5, 7, 8, 11, 3, 4, 8}) {
     Loader loader(Dataset::range(100).shuffle({.seed = 7}).batch(batch), {.threads = 0});

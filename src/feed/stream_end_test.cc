@@ -1,4 +1,4 @@
-// The end of a stream costs nothing: there is no step that is tried and thrown away.
+// The end of a stream costs nothing: no step is attempted and discarded.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-/// Counts what is taken from the heap.
+/// Counts heap allocations.
 class CountingAllocator final : public Allocator {
  public:
   std::byte* allocate(std::size_t bytes) override {
@@ -46,7 +46,7 @@ Dataset generated(std::int64_t count, const Counters& counters) {
   });
 }
 
-/// A map that counts its calls, fails for one sample and does not say what it returns.
+/// A map that counts its calls, fails for one sample and declares no spec.
 Dataset mapped(const Dataset& in, const Counters& counters) {
   return in
       .map(
@@ -59,7 +59,7 @@ Dataset mapped(const Dataset& in, const Counters& counters) {
       .batch(4);
 }
 
-/// Everything that can be seen of an epoch and what comes after it.
+/// Everything observable of an epoch and of what follows it.
 struct Seen {
   std::vector<std::string> batches;
   std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>> states;
@@ -67,7 +67,7 @@ struct Seen {
   std::vector<std::tuple<std::uint64_t, int, std::uint32_t>> events;  // step, kind, rows
   std::vector<std::string> ledger;
   int maps = 0;
-  int slabs = 0;  // where one thread makes them the same each time
+  int slabs = 0;  // if one thread allocates them deterministically
   bool operator==(const Seen&) const = default;
 };
 
@@ -83,7 +83,7 @@ Seen epoch_of(const Dataset& dataset, const Counters& counters, unsigned threads
     seen.ends.push_back(loader.at_end());
   };
   look();
-  const auto take = [&] {  // and give it back before anybody looks
+  const auto take = [&] {  // returns it before anything is counted
     const auto batch = loader.next();
     if (!batch) return false;
     std::string text;
@@ -106,7 +106,7 @@ Seen epoch_of(const Dataset& dataset, const Counters& counters, unsigned threads
   return seen;
 }
 
-TEST(StreamEndTest, SevenStepsOfAStreamLeaveTheTracesOfSevenIndexedSteps) {
+TEST(StreamEndTest, SevenStepsOfAStreamHaveTheTraceOfSevenIndexedSteps) {
   for (const std::int64_t count : {28, 26, 25}) {
     for (unsigned threads = 0; threads <= 2; ++threads) {
       const Counters indexed;
@@ -164,7 +164,7 @@ TEST(StreamEndTest, TheEndIsKnownWithoutComputing) {
   }
 }
 
-TEST(StreamEndTest, NothingComesOnceAndThenTheNextEpoch) {
+TEST(StreamEndTest, NextReturnsNothingOnceAndThenTheNextEpoch) {
   for (unsigned threads = 0; threads <= 2; ++threads) {
     const Counters counters;
     Loader loader(generated(8, counters).batch(4), {.threads = threads});
@@ -172,7 +172,7 @@ TEST(StreamEndTest, NothingComesOnceAndThenTheNextEpoch) {
       EXPECT_EQ(loader.next()->epoch(), epoch);
       EXPECT_EQ(loader.next()->step(), 1U);
       EXPECT_TRUE(loader.at_end());
-      EXPECT_EQ(*counters.starts, static_cast<int>(epoch) + 1) << "nothing was begun ahead";
+      EXPECT_EQ(*counters.starts, static_cast<int>(epoch) + 1) << "nothing was started early";
       EXPECT_EQ(loader.next(), std::nullopt);
       EXPECT_EQ(loader.epoch(), epoch + 1);
     }

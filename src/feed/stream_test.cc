@@ -1,4 +1,4 @@
-// Streams through a loader: what is delivered, what is wrong with them, and their end.
+// Streams through a loader: deliveries, errors, and the end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ Values values_of(Loader& loader) {
   return values;
 }
 
-/// The error of type E that `body` ends with.
+/// The error of type E that `body` throws.
 template <typename E>
 E error_of(const std::function<void()>& body) {
   try {
@@ -82,7 +82,7 @@ TEST(StreamTest, EveryEpochPullsTheGeneratorAgain) {
   EXPECT_EQ(*source.calls, 22);
 }
 
-TEST(StreamTest, AGeneratorKnowsItsEpochAndRound) {
+TEST(StreamTest, AGeneratorReceivesItsEpochAndRound) {
   const Dataset dataset = Dataset::from_generator([](GeneratorStart start) {
     return [start, done = false]() mutable -> std::optional<std::int64_t> {
       if (std::exchange(done, true)) return std::nullopt;
@@ -120,7 +120,7 @@ TEST(StreamTest, ElementsAreNumbersTuplesStructsOrSamples) {
   EXPECT_EQ(samples.next()->row(0)["t"].text(), "abc");
 }
 
-// Generators that go wrong
+// Generators that fail
 
 TEST(StreamTest, AGeneratorThatThrowsNamesItsElementAfterAllBatchesBefore) {
   for (unsigned threads = 0; threads <= 2; ++threads) {
@@ -144,7 +144,7 @@ TEST(StreamTest, AGeneratorThatThrowsNamesItsElementAfterAllBatchesBefore) {
       }
       *source.broken = false;
       EXPECT_EQ(values_of(loader).size(), static_cast<std::size_t>(11 - bad / 3 * 3))
-          << "mended, it goes on";
+          << "fixed, it continues";
     }
   }
 }
@@ -217,7 +217,7 @@ TEST(StreamTest, AStreamHasNoSizeAndSaysWhy) {
 
 // Cursors
 
-/// A generator whose cursor does as it is told.
+/// A generator with a cursor controlled by the test.
 struct Cursored {
   std::int64_t count = 0;
   std::int64_t restore_adds = 0;
@@ -248,7 +248,7 @@ State state_after(Loader loader, int steps) {
   return State::parse(loader.state().to_json());
 }
 
-TEST(StreamTest, ACursorThatLiesIsFoundByTheElement) {
+TEST(StreamTest, AWrongCursorIsDetectedByTheNextElement) {
   for (unsigned threads = 0; threads <= 2; ++threads) {
     for (const std::int64_t adds : {-1, 1, 100}) {
       Loader liar = with_cursor({.count = 20, .restore_adds = adds}, threads);
@@ -264,7 +264,7 @@ TEST(StreamTest, ACursorThatLiesIsFoundByTheElement) {
   }
 }
 
-TEST(StreamTest, AGeneratorThatIsShorterThanTheStateIsRefused) {
+TEST(StreamTest, AGeneratorThatIsShorterThanTheStateIsRejected) {
   Loader cursor = with_cursor({.count = 4});
   cursor.restore(state_after(with_cursor({.count = 20}), 3));
   EXPECT_THROW(cursor.next(), StateError);
@@ -286,7 +286,7 @@ TEST(StreamTest, ARestoreThatThrowsNamesItsGenerator) {
   EXPECT_THAT(error.where().op, HasSubstr("from_generator"));
 }
 
-TEST(StreamTest, ACursorOfAnyBytesIsKeptUpTo64KilobytesOfText) {
+TEST(StreamTest, ACursorMayHoldAnyBytesUpTo64KilobytesOfText) {
   const auto loader = [](std::size_t bytes) {
     return with_cursor({.count = 20, .text_bytes = bytes});
   };
@@ -299,7 +299,7 @@ TEST(StreamTest, ACursorOfAnyBytesIsKeptUpTo64KilobytesOfText) {
   const auto error = error_of<StateError>([&] { (void)large.state(); });
   EXPECT_THAT(error.what(), HasSubstr("65536"));
   EXPECT_THAT(error.remedy(), HasSubstr("save()"));
-  EXPECT_EQ(values_of(large).size(), 18U) << "the loader goes on";
+  EXPECT_EQ(values_of(large).size(), 18U) << "the loader stays usable";
 }
 
 TEST(StreamTest, AStateIsAtMost64KilobytesOfText) {
@@ -309,7 +309,7 @@ TEST(StreamTest, AStateIsAtMost64KilobytesOfText) {
 
 // States
 
-TEST(StreamTest, AStateThatIsCutOrGarbledInItsStreamIsRefused) {
+TEST(StreamTest, AStateWithATruncatedOrGarbledStreamIsRejected) {
   const std::string text = state_after(with_cursor({.count = 20}), 3).to_json();
   const std::size_t begin = text.find("\"stream\"");
   ASSERT_NE(begin, std::string::npos);
@@ -321,7 +321,7 @@ TEST(StreamTest, AStateThatIsCutOrGarbledInItsStreamIsRefused) {
   }
 }
 
-TEST(StreamTest, AStateWhoseStreamDoesNotFitIsRefused) {
+TEST(StreamTest, AStateOfAnotherStreamIsRejected) {
   const State good = state_after(with_cursor({.count = 20}), 3);
   const auto refused = [&](const std::function<void(State&)>& change) {
     State bad = good;
@@ -345,7 +345,7 @@ TEST(StreamTest, AStateWhoseStreamDoesNotFitIsRefused) {
   refused([](State& state) { state.digests.order = "another"; });
 }
 
-TEST(StreamTest, AStateGoesOnWithAnotherBatchSizeAndOtherShares) {
+TEST(StreamTest, AStateResumesWithAnotherBatchSizeAndOtherShares) {
   const auto dataset = [](std::int64_t size) {
     return generated(40).filter([](std::int64_t x) { return x % 3 != 0; }).batch(size);
   };
@@ -358,9 +358,9 @@ TEST(StreamTest, AStateGoesOnWithAnotherBatchSizeAndOtherShares) {
   EXPECT_EQ(step->at(0).rows() + step->at(1).rows(), 5U);
 }
 
-// Verbs that a stream refuses
+// Verbs that a stream does not support
 
-TEST(StreamTest, WhatAStreamCannotDoIsRefusedWithTheRemedy) {
+TEST(StreamTest, VerbsThatAStreamDoesNotSupportThrowWithARemedy) {
   const auto refused = [](const std::function<void()>& make, const std::string& says,
                           const std::string& remedy) {
     const auto error = error_of<ConfigError>(make);

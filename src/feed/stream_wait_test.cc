@@ -1,4 +1,4 @@
-// Streams that wait: who is named, who works meanwhile, and what a stop leaves behind.
+// Blocked streams: which thread is named, which ones keep working, and what a stop leaves behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,17 +24,17 @@ using std::chrono::seconds;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-/// Longer than any number of steps of the clock before somebody looks at it.
+/// Longer than any number of steps of the clock before it is read.
 constexpr auto kAges = std::chrono::hours(100 * 365 * 24);
 
-/// A pool of so many threads, whatever the machine.
+/// A pool of `threads` threads, on any machine.
 class PoolOf {
  public:
   explicit PoolOf(unsigned threads) { Pool::set_shared_threads(threads); }
   ~PoolOf() { Pool::set_shared_threads(0); }
 };
 
-/// Keeps what is reported.
+/// Collects reports.
 class Reports {
  public:
   Reports() {
@@ -62,8 +62,8 @@ class Reports {
   ReportSink before_;
 };
 
-/// What a wait for the step with the blocked sample is reported as; the batches before it are
-/// taken first.
+/// The report of a wait for the step with the blocked sample; the batches before it are taken
+/// first.
 std::string report_of(const Dataset& dataset, VirtualClock& clock, int steps_before) {
   const PoolOf two(2);
   const Reports reports;
@@ -104,7 +104,7 @@ Dataset slow_map(const Dataset& in, VirtualClock& clock, std::int64_t slow) {
       {.name = "slow"});
 }
 
-/// A state is asked for while the generator waits for hours for the element after `taken` batches.
+/// Saves a state while the generator waits for hours for the element after `taken` batches.
 State state_while_it_waits(Loader& loader, VirtualClock& clock, int taken) {
   for (int i = 0; i < taken; ++i) EXPECT_TRUE(loader.next());
   clock.wait_for_sleepers(1);
@@ -122,7 +122,7 @@ State state_while_it_waits(Loader& loader, VirtualClock& clock, int taken) {
   return state;
 }
 
-TEST(StreamWaitTest, AStateIsSavedWhileTheNextElementIsHoursAway) {
+TEST(StreamWaitTest, AStateIsSavedWhileTheGeneratorBlocks) {
   const PoolOf two(2);
   BlockingClock clock;
   const Dataset dataset = generated(clock, 12).batch(4);
@@ -130,7 +130,7 @@ TEST(StreamWaitTest, AStateIsSavedWhileTheNextElementIsHoursAway) {
   const State state = state_while_it_waits(loader, clock, 3);
   EXPECT_EQ(state.position, 12U);
   ASSERT_TRUE(state.stream);
-  EXPECT_EQ(state.stream->next, "") << "nobody knows what comes next";
+  EXPECT_EQ(state.stream->next, "") << "the next element is unknown";
   clock.advance(kAges);
   BlockingClock other;
   other.advance(kAges);
@@ -139,7 +139,7 @@ TEST(StreamWaitTest, AStateIsSavedWhileTheNextElementIsHoursAway) {
   EXPECT_THAT(resumed.next()->values<std::int64_t>(), ::testing::ElementsAre(12, 13, 14, 15));
 }
 
-TEST(StreamWaitTest, AStateThatDidNotKnowItWasTheEndIsTheStartOfTheNextEpoch) {
+TEST(StreamWaitTest, AStateSavedAtAnUnknownEndIsTheStartOfTheNextEpoch) {
   const PoolOf two(2);
   BlockingClock clock;
   Loader loader(generated(clock, 40).batch(4), {.threads = 2, .clock = &clock});
@@ -166,7 +166,7 @@ TEST(StreamWaitTest, ABlockedGeneratorIsNamedWithItsElementAndStep) {
   EXPECT_THAT(text, HasSubstr("at element 13 (pulling step 3)"));
 }
 
-TEST(StreamWaitTest, AGeneratorThatIsBlockedAtOnceIsNamedToo) {
+TEST(StreamWaitTest, AGeneratorThatBlocksAtItsStartIsNamed) {
   BlockingClock clock;
   const std::string text = report_of(generated(clock, 0).batch(4), clock, 0);
   EXPECT_THAT(text, HasSubstr("epoch 0, step 0"));
@@ -182,7 +182,7 @@ TEST(StreamWaitTest, ABlockedMapOnAStreamIsNamed) {
   EXPECT_THAT(text, HasSubstr("sample 9 of source 0"));
 }
 
-TEST(StreamWaitTest, TheVeryFirstSampleIsNamedWhereOnlyItShowsTheFields) {
+TEST(StreamWaitTest, ABlockedFirstSampleIsNamedWhileTheShapeIsLearned) {
   for (const bool stream : {true, false}) {
     BlockingClock clock;
     const Dataset in = stream ? generated(clock, -1) : Dataset::range(40);
@@ -212,7 +212,7 @@ TEST(StreamWaitTest, ABlockedPredicateBelowAGangIsNamed) {
   EXPECT_THAT(text, AnyOf(HasSubstr("at element 13"), HasSubstr("at sample 13")));
 }
 
-TEST(StreamWaitTest, APartOfAFlatMapThatDoesNotCloseIsNamedByItsElement) {
+TEST(StreamWaitTest, ADatasetOfAFlatMapThatBlocksInCloseIsNamedByItsElement) {
   BlockingClock clock;
   struct Closing {
     VirtualClock& clock;
@@ -250,7 +250,7 @@ TEST(StreamWaitTest, AConsumerThatKeepsEveryBatchNeverMakesTheEngineWait) {
   EXPECT_EQ(reports.count(), 0U);
 }
 
-/// A thing that somebody waits for.
+/// An event to wait for.
 class Event {
  public:
   void happen() {
@@ -265,7 +265,7 @@ class Event {
     while (!happened_ && Clock::real().now() < until) changed_.wait_for(mutex_, milliseconds(100));
     return happened_;
   }
-  /// Without an end of its own.
+  /// An endless stream.
   void wait_for_ever() {
     Lock lock(mutex_);
     while (!happened_) changed_.wait(mutex_);
@@ -277,7 +277,7 @@ class Event {
   bool happened_ PENSTOCK_GUARDED_BY(mutex_) = false;
 };
 
-TEST(StreamWaitTest, AReadThatDoesNotComeBackIsNamedByItsSourceAndSample) {
+TEST(StreamWaitTest, AReadThatDoesNotReturnIsNamedByItsSourceAndSample) {
   for (const bool stream : {true, false}) {
     BlockingClock clock;
     const Dataset files = Dataset::from_index(40,
@@ -287,7 +287,7 @@ TEST(StreamWaitTest, AReadThatDoesNotComeBackIsNamedByItsSourceAndSample) {
                                               },
                                               {.name = "disk"});
     const auto all = [](std::int64_t) { return true; };
-    // What a filter looks at is made some rows ahead: which steps come before is not certain.
+    // A filter's input is computed some rows in advance: which steps come before is not certain.
     const Dataset steps = stream ? files.filter(all).batch(40) : files.batch(4);
     const std::string text = report_of(steps, clock, stream ? 0 : 3);
     EXPECT_THAT(text, HasSubstr(stream ? "epoch 0, step 0" : "epoch 0, step 3"));
@@ -296,7 +296,7 @@ TEST(StreamWaitTest, AReadThatDoesNotComeBackIsNamedByItsSourceAndSample) {
   }
 }
 
-TEST(StreamWaitTest, ALoaderWhoseThreadsAreAllElsewhereSaysSo) {
+TEST(StreamWaitTest, AStallReportSaysIfAllThreadsAreBusyElsewhere) {
   const PoolOf one(1);
   const Reports reports;
   Event inside;
@@ -325,19 +325,19 @@ TEST(StreamWaitTest, ALoaderWhoseThreadsAreAllElsewhereSaysSo) {
   waker.join();
   consumer.join();
   EXPECT_THAT(reports.first(), HasSubstr("dataset starved: no batch for"));
-  EXPECT_THAT(reports.first(), HasSubstr("no thread works on it: all are busy for other loaders"));
+  EXPECT_THAT(reports.first(), HasSubstr("no thread works on it: all are busy with other loaders"));
 }
 
-TEST(StreamWaitTest, WhatWasPulledIsDeliveredWhileTheGeneratorWaitsForMore) {
+TEST(StreamWaitTest, PulledStepsAreDeliveredWhileTheGeneratorBlocks) {
   for (unsigned threads = 1; threads <= 2; ++threads) {
     const PoolOf pool(threads);
     for (int trial = 0; trial < 20; ++trial) {
-      BlockingClock clock;  // stands still, so that no pull looks long
+      BlockingClock clock;  // does not advance, so that no pull seems long
       Event received;
       std::atomic<bool> in_time{true};
       const Dataset bursts = Dataset::from_generator([&] {
         return [&, i = std::int64_t{0}]() mutable -> std::optional<std::int64_t> {
-          for (int k = 0; i == 0 && k < 200; ++k) yield_thread();  // others fall asleep
+          for (int k = 0; i == 0 && k < 200; ++k) yield_thread();  // other threads fall asleep
           if (i == 12) in_time = received.wait();
           if (i == 16) return std::nullopt;
           return i++;
@@ -406,7 +406,7 @@ TEST(StreamWaitTest, MapsAfterAFilterRunOnSeveralThreadsAtOnce) {
   EXPECT_EQ(alone, 0);
 }
 
-TEST(StreamWaitTest, AGeneratorThatDoesNotReturnIsAbandonedByNameAndMayComeBackLater) {
+TEST(StreamWaitTest, AGeneratorThatDoesNotReturnIsAbandonedByNameAndMayReturnLater) {
   for (const bool filtered : {false, true}) {
     const auto released = std::make_shared<Event>();
     const auto inside = std::make_shared<Event>();
@@ -433,10 +433,10 @@ TEST(StreamWaitTest, AGeneratorThatDoesNotReturnIsAbandonedByNameAndMayComeBackL
     }
     EXPECT_EQ(Pool::abandoned(), 1U);
     EXPECT_EQ(reports.count(), 1U);
-    EXPECT_THAT(reports.first(), HasSubstr("1 thread did not come back and was abandoned"));
+    EXPECT_THAT(reports.first(), HasSubstr("1 thread did not return and was abandoned"));
     EXPECT_THAT(reports.first(), HasSubstr("stuck"));
     EXPECT_THAT(reports.first(), HasSubstr("at element 9"));
-    // Its loader is gone, and so is its pool: another has come. It must find its own way out.
+    // Its loader and its pool were destroyed, and a new pool exists. The thread must end by itself.
     Loader other(Dataset::range(8).batch(4), {.threads = 2});
     EXPECT_TRUE(other.next());
     released->happen();
@@ -444,8 +444,8 @@ TEST(StreamWaitTest, AGeneratorThatDoesNotReturnIsAbandonedByNameAndMayComeBackL
   }
 }
 
-// Nobody may want the samples that a costly map before a filter computes ahead.
-TEST(StreamWaitTest, OfSlowSamplesNoMoreAreComputedAheadThanThereAreThreads) {
+// Samples that a costly map before a filter computes in advance may never be requested.
+TEST(StreamWaitTest, NoMoreSlowSamplesAreComputedInAdvanceThanThereAreThreads) {
   const PoolOf three(3);
   BlockingClock clock;
   std::atomic<int> calls{0};

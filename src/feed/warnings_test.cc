@@ -1,4 +1,4 @@
-// What is likely a mistake is told once, with the remedy.
+// Likely mistakes are reported once, with a remedy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// What is reported while it lives.
+/// Collects reports during its lifetime.
 class Reports {
  public:
   Reports() {
@@ -34,7 +34,7 @@ Dataset numbers() {
   return Dataset::range(20).batch(2);
 }
 
-TEST(WarningsTest, TheThirdIteratorInARowThatGaveOneBatchIsTold) {
+TEST(WarningsTest, TheThirdIteratorInARowWithOneBatchIsReported) {
   const Reports reports;
   const Loader loader(numbers(), {.threads = 0});
   for (int i = 0; i < 5; ++i) (void)loader.iterate().next();
@@ -42,13 +42,13 @@ TEST(WarningsTest, TheThirdIteratorInARowThatGaveOneBatchIsTold) {
                                                HasSubstr("keep one iterator"))));
 }
 
-TEST(WarningsTest, RankZeroSaysOnceThatALoaderServesItsShareOnly) {
+TEST(WarningsTest, RankZeroReportsOnceThatALoaderServesOnlyItsShare) {
   const auto said = [](const LaunchTable::Variables& variables, const LoaderOptions& options,
                        const Dataset& dataset = numbers()) {
     const LaunchTable table(variables);
     const Reports reports;
     Loader loader(dataset, options);
-    EXPECT_THAT(reports.texts, IsEmpty()) << "before an epoch begins";
+    EXPECT_THAT(reports.texts, IsEmpty()) << "before an epoch starts";
     Iterator iterator = loader.iterate();
     for (int epoch = 0; epoch < 2; ++epoch) {
       while (loader.next()) {
@@ -75,7 +75,7 @@ TEST(WarningsTest, RankZeroSaysOnceThatALoaderServesItsShareOnly) {
               ElementsAre(HasSubstr("share 0 of 2 of each batch")));
 }
 
-TEST(WarningsTest, IteratorsThatGoOnAreNotTold) {
+TEST(WarningsTest, IteratorsThatContinueAreNotReported) {
   const Reports reports;
   const Loader loader(numbers(), {.threads = 0});
   for (int i = 0; i < 6; ++i) {
@@ -86,7 +86,7 @@ TEST(WarningsTest, IteratorsThatGoOnAreNotTold) {
   EXPECT_THAT(reports.texts, IsEmpty());
 }
 
-TEST(WarningsTest, LoopsThatAreLeftAfterTheirFirstBatchCountAsWell) {
+TEST(WarningsTest, LoopsThatEndAfterTheirFirstBatchAreReported) {
   const Reports reports;
   Loader loader(numbers(), {.threads = 0});
   for (int i = 0; i < 5; ++i) {
@@ -98,7 +98,7 @@ TEST(WarningsTest, LoopsThatAreLeftAfterTheirFirstBatchCountAsWell) {
   EXPECT_EQ(reports.texts.size(), 1U);
 }
 
-TEST(WarningsTest, ARandomOpBeforeACacheIsToldAndStandsInThePlan) {
+TEST(WarningsTest, ARandomOpBeforeACacheIsReportedAndShownInThePlan) {
   const auto noise = [](std::int64_t x, Rng& rng) {
     return x + static_cast<std::int64_t>(rng.integer(3));
   };
@@ -127,7 +127,7 @@ Dataset of_batches(bool declared) {
       options);
 }
 
-TEST(WarningsTest, AGeneratorOfBatchesThatIsBatchedAgainIsTold) {
+TEST(WarningsTest, AGeneratorOfBatchesThatIsBatchedAgainIsReported) {
   for (const bool declared : {true, false}) {
     const Reports reports;
     Loader again(of_batches(declared).batch(2), {.threads = 0});

@@ -1,4 +1,4 @@
-// A thread that waits for a batch looks up now and then; that is how Python notices Ctrl-C.
+// A thread that waits for a batch calls `while_waiting` regularly; Python uses it to notice Ctrl-C.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace {
 
 struct Interrupted {};
 
-/// Samples that are made only once the gate is open, and how often one was asked for.
+/// Samples that are computed only after the gate is open, and how often one was requested.
 struct Gated {
   std::atomic<bool> open{false};
   std::atomic<int> calls{0};
@@ -33,7 +33,7 @@ struct Gated {
   }
 };
 
-TEST(WhileWaitingTest, WhatItThrowsEndsTheWaitAndTheStepIsStillToCome) {
+TEST(WhileWaitingTest, AnExceptionFromWhileWaitingEndsTheWaitAndTheStepFollows) {
   Gated gated;
   bool interrupt = true;
   LoaderOptions options;
@@ -51,10 +51,10 @@ TEST(WhileWaitingTest, WhatItThrowsEndsTheWaitAndTheStepIsStillToCome) {
     ASSERT_TRUE(batch.has_value());
     EXPECT_EQ(batch->step(), step);
   }
-  EXPECT_EQ(gated.calls, 8) << "the wait was given up, not the work";
+  EXPECT_EQ(gated.calls, 8) << "the wait ended, the work continued";
 }
 
-TEST(WhileWaitingTest, IsCalledWithoutLocksSoThatItMayLookAtTheLoader) {
+TEST(WhileWaitingTest, WhileWaitingIsCalledWithoutLocks) {
   Gated gated;
   int looked = 0;
   Loader* seen = nullptr;
@@ -71,7 +71,7 @@ TEST(WhileWaitingTest, IsCalledWithoutLocksSoThatItMayLookAtTheLoader) {
   EXPECT_GE(looked, 2);
 }
 
-TEST(WhileWaitingTest, IsNotCalledWhileNoTimePasses) {
+TEST(WhileWaitingTest, WhileWaitingIsNotCalledWhileNoTimePasses) {
   VirtualClock clock;
   LoaderOptions options;
   options.clock = &clock;
@@ -83,7 +83,7 @@ TEST(WhileWaitingTest, IsNotCalledWhileNoTimePasses) {
   });
 }
 
-TEST(WhileWaitingTest, WhatItThrowsEndsASelectAndItsThreadsComeBack) {
+TEST(WhileWaitingTest, AnExceptionFromWhileWaitingEndsASelectAndItsThreads) {
   std::atomic<int> calls{0};
   const auto dataset = Dataset::range(100'000'000).select([&](std::int64_t) {
     ++calls;
@@ -96,11 +96,11 @@ TEST(WhileWaitingTest, WhatItThrowsEndsASelectAndItsThreadsComeBack) {
   EXPECT_THROW(Loader(dataset.batch(4), options), Interrupted);
   const int before = calls;
   for (int i = 0; i < 1000; ++i) yield_thread();
-  EXPECT_EQ(calls, before) << "nobody goes on with it";
+  EXPECT_EQ(calls, before) << "no thread continues it";
   EXPECT_EQ(Pool::abandoned(), 0U);
 }
 
-TEST(WhileWaitingTest, AnInterruptedSelectMayBeAskedForAgain) {
+TEST(WhileWaitingTest, AnInterruptedSelectCanBeRetried) {
   bool interrupt = true;
   const auto dataset = Dataset::range(5000).select([](std::int64_t x) { return x % 5 == 0; });
   const auto look = [&] {

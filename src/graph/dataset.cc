@@ -1,4 +1,4 @@
-// What every dataset knows of itself. The verbs are in verb/.
+// Properties that every dataset has. The verbs are in verb/.
 #include "penstock/dataset.h"
 
 #include <fmt/format.h>
@@ -12,11 +12,11 @@ std::uint64_t Cardinality::count() const {
     throw ConfigError("the dataset is endless and has no length", {},
                       "limit it with take(n), or count steps");
   if (kind_ == Kind::undecided)
-    throw ConfigError("the length is not known yet: select() decides only when it runs", {},
+    throw ConfigError("the length is not known yet: select() has not run", {},
                       "call resolve(): the dataset it returns has a length");
   if (is_unknown())
-    throw ConfigError("the dataset is a stream: its length shows only as it is pulled", {},
-                      "go on until next() gives nothing, or limit it with take(n)");
+    throw ConfigError("the dataset is a stream: its length is unknown until it ends", {},
+                      "iterate until next() returns nothing, or limit it with take(n)");
   return count_;
 }
 

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 using Make = std::function<Dataset()>;
 
-/// What the ConfigError says that building the dataset ends with.
+/// The message of the ConfigError that building the dataset throws.
 std::string refusal(const Make& make) {
   try {
     (void)make();
@@ -39,7 +39,7 @@ Dataset pairs() {
   return Dataset::zip({numbers(4), numbers(4).map(cast(Dtype::f32))});
 }
 
-/// Samples of which only running shows what they are.
+/// Samples whose spec is unknown before running.
 Dataset unknown() {
   return Dataset::from_index(4, [](std::uint64_t) { return Sample(Tensor::scalar(1.0F)); });
 }
@@ -56,7 +56,7 @@ Dataset endless_data() {
   return numbers(4).repeat();
 }
 
-TEST(DatasetTest, CountsThatMakeNoSenseAreRefused) {
+TEST(DatasetTest, InvalidCountsThrow) {
   EXPECT_THAT(refusal([] { return numbers(4).batch(0); }),
               AllOf(HasSubstr("batch"), HasSubstr("positive"), HasSubstr("got 0")));
   EXPECT_THAT(refusal([] { return numbers(4).batch(-3); }), HasSubstr("got -3"));
@@ -65,7 +65,7 @@ TEST(DatasetTest, CountsThatMakeNoSenseAreRefused) {
   EXPECT_THAT(refusal([] { return numbers(4).skip(-2); }),
               AllOf(HasSubstr("skip"), HasSubstr("got -2"), HasSubstr("skip(-1) means all")));
   EXPECT_THAT(refusal([] { return numbers(4).repeat(-2); }),
-              AllOf(HasSubstr("repeat"), HasSubstr("got -2"), HasSubstr("for ever")));
+              AllOf(HasSubstr("repeat"), HasSubstr("got -2"), HasSubstr("forever")));
   EXPECT_THAT(refusal([] { return numbers(4).shard(0, 0); }),
               AllOf(HasSubstr("shard"), HasSubstr("positive"), HasSubstr("got 0")));
   EXPECT_THAT(refusal([] { return numbers(4).shard(3, 3); }),
@@ -80,15 +80,15 @@ TEST(DatasetTest, MoreElementsThanCanBeNumberedAreRefused) {
   EXPECT_EQ(numbers(1LL << 40).repeat(1LL << 22).cardinality(), Cardinality::of(1ULL << 62));
 }
 
-TEST(DatasetTest, WhatNeedsSamplesRefusesBatches) {
+TEST(DatasetTest, VerbsOfSamplesRejectBatches) {
   const Dataset batches = numbers(4).batch(2);
   EXPECT_THAT(refusal([&] { return batches.batch(2); }),
-              AllOf(HasSubstr("batch: "), HasSubstr("batches already"), HasSubstr("unbatch()")));
-  EXPECT_THAT(refusal([&] { return batches.shuffle().batch(2); }), HasSubstr("batches already"));
+              AllOf(HasSubstr("batch: "), HasSubstr("already batches"), HasSubstr("unbatch()")));
+  EXPECT_THAT(refusal([&] { return batches.shuffle().batch(2); }), HasSubstr("already batches"));
   EXPECT_THAT(refusal([&] { return Dataset::zip({numbers(4), batches}); }),
-              AllOf(HasSubstr("zip: "), HasSubstr("batches already")));
+              AllOf(HasSubstr("zip: "), HasSubstr("already batches")));
   EXPECT_THAT(refusal([&] { return batches.enumerate(); }),
-              AllOf(HasSubstr("enumerate: "), HasSubstr("batches already")));
+              AllOf(HasSubstr("enumerate: "), HasSubstr("already batches")));
 }
 
 TEST(DatasetTest, OneBatchHasOneTailPolicy) {
@@ -120,7 +120,7 @@ TEST(DatasetTest, AnEndlessDatasetIsNeitherShuffledNorCachedNorCounted) {
   EXPECT_THROW((void)endless_data().cardinality().count(), ConfigError);
 }
 
-TEST(DatasetTest, ZipWantsPartsAndStrictlyEqualLengthsWhereAsked) {
+TEST(DatasetTest, ZipNeedsPartsAndWithStrictEqualLengths) {
   EXPECT_THAT(refusal([] { return Dataset::zip({}); }), HasSubstr("zip: "));
   EXPECT_THAT(refusal([] { return Dataset::zip({numbers(4), numbers(5)}, {.strict = true}); }),
               AllOf(HasSubstr("zip: "), HasSubstr("different lengths"), HasSubstr("strict")));
@@ -130,7 +130,7 @@ TEST(DatasetTest, ZipWantsPartsAndStrictlyEqualLengthsWhereAsked) {
             Cardinality::of(4));
 }
 
-TEST(DatasetTest, BothSidesOfConcatenateAreAlike) {
+TEST(DatasetTest, ConcatenateRejectsSidesOfDifferentKinds) {
   EXPECT_THAT(refusal([] { return numbers(4).concatenate(numbers(4).map(cast(Dtype::f32))); }),
               AllOf(HasSubstr("concatenate: "), HasSubstr("i64[]"), HasSubstr("f32[]")));
   EXPECT_THAT(refusal([] { return numbers(4).concatenate(pairs()); }), HasSubstr("(i64[], f32[])"));
@@ -155,7 +155,7 @@ TEST(DatasetTest, UnbatchNeedsBatchesWhoseRowsAreInOrder) {
             "it was accepted");
 }
 
-TEST(DatasetTest, BatchesAreCachedOnlyWhereTheirRowsStay) {
+TEST(DatasetTest, BatchesAreCachedOnlyIfTheirRowsKeepTheirOrder) {
   const Dataset batches = numbers(8).batch(2);
   const std::vector<Dataset> moved = {batches.repeat(2), batches.take(2),
                                       batches.skip(1),   batches.shard(2, 0),
@@ -163,13 +163,14 @@ TEST(DatasetTest, BatchesAreCachedOnlyWhereTheirRowsStay) {
                                       batches.map(same), batches.repeat(2).map(cast(Dtype::u8))};
   for (const Dataset& dataset : moved)
     EXPECT_THAT(refusal([&] { return dataset.cache(); }),
-                AllOf(HasSubstr("cache: not after"), HasSubstr("put cache() before it")));
+                AllOf(HasSubstr("cache: batches cannot be cached after"),
+                      HasSubstr("put cache() before it")));
   EXPECT_EQ(
       refusal([&] { return batches.map(cast(Dtype::u8)).prefetch({.steps = 2}).cache().cache(); }),
       "it was accepted");
 }
 
-TEST(DatasetTest, ATypedFunctionFitsTheFieldsItIsGiven) {
+TEST(DatasetTest, ATypedFunctionMustMatchTheFields) {
   EXPECT_THAT(refusal([] { return pairs().map([](std::int64_t x) { return x; }); }),
               AllOf(HasSubstr("takes 1 values"), HasSubstr("(i64[], f32[])")));
   EXPECT_THAT(refusal([] {
@@ -189,7 +190,7 @@ TEST(DatasetTest, ATypedFunctionFitsTheFieldsItIsGiven) {
               AllOf(HasSubstr("one shape"), HasSubstr("i64[]"), HasSubstr("i64[3]")));
 }
 
-TEST(DatasetTest, AFunctionOfWholeBatchesMustKnowWhatTheyHold) {
+TEST(DatasetTest, AFunctionOfWholeBatchesNeedsAKnownSpec) {
   EXPECT_THAT(refusal([] { return unknown().batch(2).map(same); }),
               AllOf(HasSubstr("whole batches"), HasSubstr("declare .spec")));
   EXPECT_THAT(refusal([] { return texts().batch(2).map(same); }),
@@ -250,7 +251,7 @@ std::vector<Sized> grown(const Sized& from) {
           {data.with_options({.name = "data"}), n}};
 }
 
-TEST(DatasetTest, CardinalityIsTheLengthOfTheListThatTheVerbsMake) {
+TEST(DatasetTest, CardinalityEqualsTheNumberOfElements) {
   for (std::uint64_t count = 0; count <= 12; ++count) {
     for (const Sized& one : grown({numbers(static_cast<std::int64_t>(count)), count})) {
       for (const Sized& two : grown(one)) {
@@ -307,7 +308,7 @@ TEST(DatasetTest, EndlessDataStaysEndlessUntilSomethingEndsIt) {
   EXPECT_EQ(data.batch(3).take(2).unbatch().cardinality(), Cardinality::of(6));
 }
 
-TEST(DatasetTest, NothingRepeatedForEverIsStillNothing) {
+TEST(DatasetTest, AnEmptyDatasetRepeatedForeverIsEmpty) {
   EXPECT_EQ(numbers(0).repeat().cardinality(), Cardinality::of(0));
   EXPECT_EQ(numbers(0).repeat().shuffle().batch(4).repeat().cardinality(), Cardinality::of(0));
   EXPECT_EQ(numbers(3).batch(4, {.tail = Tail::drop}).repeat().cardinality(), Cardinality::of(0));
@@ -343,7 +344,7 @@ TEST(DatasetTest, ElementSpecFollowsTheValues) {
     EXPECT_EQ(dataset.element_spec().text(), spec) << dataset.describe();
 }
 
-TEST(DatasetTest, AddingToADatasetLeavesItAsItWas) {
+TEST(DatasetTest, AddingAVerbDoesNotChangeTheDataset) {
   const Dataset data = numbers(10);
   const std::string before = data.describe();
   (void)data.shuffle().take(3).batch(2);
@@ -351,12 +352,12 @@ TEST(DatasetTest, AddingToADatasetLeavesItAsItWas) {
   EXPECT_FALSE(data.batched());
 }
 
-TEST(DatasetTest, ApplyHandsTheDatasetToAFunction) {
+TEST(DatasetTest, ApplyPassesTheDatasetToAFunction) {
   const auto halved = [](const Dataset& data) { return data.shard(2, 0); };
   EXPECT_EQ(numbers(10).apply(halved).describe(), numbers(10).shard(2, 0).describe());
 }
 
-TEST(DatasetTest, ADeclaredSpecMustBeWhatAnArrayHolds) {
+TEST(DatasetTest, ADeclaredSpecMustMatchTheArray) {
   const auto rows = Tensor::of(std::vector<std::int64_t>{1, 2, 3});
   const auto declare = [&](const ElementSpec& spec) {
     return Dataset::from_tensor_slices(rows, {.spec = spec});

@@ -1,4 +1,4 @@
-// Nodes in words, the digests computed from them, and questions about a whole graph.
+// Descriptions of nodes, the digests computed from them, and queries about a whole graph.
 #include <fmt/format.h>
 
 #include "base/digest.h"

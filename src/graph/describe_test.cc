@@ -67,7 +67,7 @@ TEST(DescribeTest, EveryNodeIsOneLineWithItsArguments) {
   for (const auto& [dataset, line] : expected) EXPECT_EQ(last_line(dataset), line);
 }
 
-TEST(DescribeTest, ADatasetIsItsNodesInOrderWithWhatComesOutOfEach) {
+TEST(DescribeTest, DescribeListsNodesInOrderWithTheirElements) {
   const Dataset left = Dataset::range(5).map(half);
   const Dataset right = Dataset::range(3).map(cast(Dtype::f32)).repeat();
   EXPECT_EQ(left.concatenate(right.take(1)).shuffle({.seed = 7}).batch(4).describe(),
@@ -82,7 +82,7 @@ TEST(DescribeTest, ADatasetIsItsNodesInOrderWithWhatComesOutOfEach) {
             "batch(4)  [2 steps of f32[]]\n");
 }
 
-TEST(DatasetDigestTest, TheOrderKnowsNothingOfValuesHintsNamesOrTheBatchSize) {
+TEST(DatasetDigestTest, TheOrderDigestIgnoresValuesHintsNamesAndTheBatchSize) {
   const Dataset samples = array({1, 2, 3, 4, 5}).shuffle({.seed = 7});
   const std::string order = samples.batch(2).digests().order;
   const auto twice = [](float x) { return x * 2; };
@@ -104,7 +104,7 @@ TEST(DatasetDigestTest, TheOrderKnowsNothingOfValuesHintsNamesOrTheBatchSize) {
     EXPECT_EQ(dataset.digests().order, order) << dataset.describe();
 }
 
-TEST(DatasetDigestTest, EveryOtherOrderHasAnotherDigest) {
+TEST(DatasetDigestTest, DifferentOrdersHaveDifferentDigests) {
   const Dataset samples = array({1, 2, 3, 4, 5});
   const Dataset other = array({1, 2, 3, 4, 6});
   const std::vector<Dataset> different = {samples,
@@ -146,7 +146,7 @@ TEST(DatasetDigestTest, EveryOtherOrderHasAnotherDigest) {
   }
 }
 
-TEST(DatasetDigestTest, TheBatchSizeCountsWhereStepsAreCounted) {
+TEST(DatasetDigestTest, TheBatchSizeIsPartOfTheOrderIfStepsAreCounted) {
   const auto batches = [](std::int64_t size) { return Dataset::range(12).batch(size); };
   const std::vector<std::pair<Dataset, Dataset>> counted = {
       {batches(2).take(2), batches(3).take(2)},
@@ -160,7 +160,7 @@ TEST(DatasetDigestTest, TheBatchSizeCountsWhereStepsAreCounted) {
     EXPECT_NE(one.digests().order, other.digests().order) << one.describe();
 }
 
-TEST(DatasetDigestTest, TheBatchSizeIsFreeAfterOneBatchWithNothingButRepeatsCachesAndMaps) {
+TEST(DatasetDigestTest, TheBatchSizeMayChangeIfOnlyRepeatsCachesAndMapsFollowOneBatch) {
   const Dataset batches = Dataset::range(12).batch(2);
   const std::vector<Dataset> free = {
       batches, batches.repeat(2).repeat(),
@@ -224,14 +224,14 @@ TEST(DatasetDigestTest, ThePartsOfAnOrderNameSourcesByDigestAndNodesByLine) {
   EXPECT_EQ(counted, (std::vector<std::string>{free[0], free[1], "batch(5)", "take(2)"}));
 }
 
-// States of earlier releases carry these digests: they change only on purpose.
+// States of earlier releases contain these digests: they change only on purpose.
 TEST(DatasetDigestTest, TheOrderDigestStaysTheSameFromReleaseToRelease) {
   EXPECT_EQ(Dataset::range(10).digests().order, "eecbf5bc535a16e6");
   EXPECT_EQ(array({1, 2, 3}).shuffle({.seed = 7}).repeat(2).batch(2).take(1).digests().order,
             "73359153f12c45c1");
 }
 
-TEST(DescribeTest, ValuesKnowNothingOfHints) {
+TEST(DescribeTest, TheValuesDigestIgnoresHints) {
   const Dataset data = Dataset::range(12).map(cast(Dtype::f32)).batch(2);
   EXPECT_EQ(data.prefetch({.steps = 2}).digests().values, data.digests().values);
   EXPECT_EQ(data.with_options({.threads = 2}).digests().values, data.digests().values);
@@ -245,7 +245,7 @@ TEST(DescribeTest, TheShapeOfATreeOfZipsIsPartOfTheOrder) {
             Dataset::zip({Dataset::zip({a, b, c}).shuffle()}).digests().order);
 }
 
-TEST(DatasetDigestTest, WhereStepsCountTheTailsThatMakeOtherStepsCountToo) {
+TEST(DatasetDigestTest, TailsThatChangeStepsArePartOfTheOrderIfStepsAreCounted) {
   const auto order = [](std::optional<Tail> tail) {
     return Dataset::range(5).batch(2, {.tail = tail}).shuffle().digests().order;
   };

@@ -16,13 +16,14 @@ Dataset make_node(Node node) {
   if (node.depth > kDepthMax)
     throw ConfigError(fmt::format("{}: the dataset would be {} verbs deep, {} is the limit",
                                   verb_word(node), node.depth, kDepthMax),
-                      {}, "do the work of many verbs in one: a map of one function, one skip(n)");
+                      {}, "combine verbs: one map of one function, one skip(n)");
   if (node.nodes > kNodesMax)
     throw ConfigError(
         fmt::format("{}: the dataset would have {} nodes, {} is the limit (a dataset that is used "
                     "twice counts twice)",
                     verb_word(node), node.nodes, kNodesMax),
-        {}, "make one source of many: from_paths() or from_index(); repeat() instead of copies");
+        {},
+        "use one source instead of many: from_paths() or from_index(); repeat() instead of copies");
   return Dataset(std::make_shared<const Node>(std::move(node)));
 }
 
@@ -54,7 +55,7 @@ Node after(const Dataset& input, std::shared_ptr<const Verb> verb) {
 
 void refuse_if_batched(const Dataset& dataset, const char* word, const std::string& remedy) {
   if (dataset.batched())
-    throw ConfigError(fmt::format("{}: these elements are batches already", word), {}, remedy);
+    throw ConfigError(fmt::format("{}: these elements are already batches", word), {}, remedy);
 }
 
 }  // namespace penstock

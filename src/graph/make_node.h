@@ -1,5 +1,5 @@
 #pragma once
-// How verbs add nodes: each new node is counted and checked against what a dataset may hold.
+// How verbs add nodes. Each new node is counted and checked against the limits of a dataset.
 
 #include <memory>
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace penstock {
 
-/// Levels of nodes above each other. Every walk over a graph is a recursion, in any thread.
+/// The maximum depth of a graph. Every walk over a graph recurses, on any thread.
 inline constexpr std::uint64_t kDepthMax = 500;
-/// Nodes of a graph, where one that is used twice counts twice, as it does when it is compiled.
+/// The maximum number of nodes. A node that is used twice counts twice, since it is compiled twice.
 inline constexpr std::uint64_t kNodesMax = 200'000;
 
-/// The dataset that ends with `node`. Throws ConfigError where the graph is too deep or too large.
+/// Returns the dataset that ends with `node`. Throws ConfigError if the graph is too deep or too
+/// large.
 Dataset make_node(Node node);
-/// `make_node` for nodes that may have more elements, or samples in their steps, than can be
-/// numbered.
+/// Like `make_node`. Also throws ConfigError for more than 2^62 elements, or samples in steps.
 Dataset make_counted(const std::string& word, Node node);
 [[noreturn]] void refuse_count(const std::string& word, std::uint64_t count, const char* what);
 
-/// A node with one input that keeps what its elements look like.
+/// A node with one input whose elements have the same spec as those of the input.
 Node after(const Dataset& input, std::shared_ptr<const Verb> verb);
 
 /// `make_node(after(input, make_shared<V>(arguments...)))`.

@@ -42,7 +42,7 @@ TEST(MakeNodeTest, TheDeepestGraphOfTheLargestStagesRuns) {
   EXPECT_EQ(rows, 40U);
 }
 
-TEST(MakeNodeTest, DoublingAGraphEndsInAConfigErrorAndNotInItsMemory) {
+TEST(MakeNodeTest, DoublingAGraphThrowsBeforeItUsesUpMemory) {
   Dataset twice = Dataset::range(3).map([](std::int64_t x) { return x + 1; });
   const std::string text = refusal([&] {
     for (int i = 0; i < 64; ++i) twice = twice.concatenate(twice);
@@ -56,7 +56,7 @@ TEST(MakeNodeTest, DoublingAGraphEndsInAConfigErrorAndNotInItsMemory) {
   EXPECT_THAT(zips, HasSubstr("is the limit"));
 }
 
-TEST(MakeNodeTest, TenThousandDatasetsAreJoined) {
+TEST(MakeNodeTest, TenThousandDatasetsCanBeConcatenated) {
   constexpr std::int64_t kParts = 10'000;
   Dataset joined = Dataset::range(0, 2);
   for (std::int64_t i = 1; i < kParts; ++i)
@@ -70,7 +70,7 @@ TEST(MakeNodeTest, TenThousandDatasetsAreJoined) {
   EXPECT_EQ(next, 2 * kParts);
 }
 
-TEST(MakeNodeTest, ThousandsOfBatchedDatasetsAreJoinedAndShuffled) {
+TEST(MakeNodeTest, ThousandsOfBatchedDatasetsCanBeConcatenatedAndShuffled) {
   constexpr std::int64_t kParts = 2000;
   Dataset joined = Dataset::range(0, 3).batch(2);
   for (std::int64_t i = 1; i < kParts; ++i)
@@ -83,7 +83,7 @@ TEST(MakeNodeTest, ThousandsOfBatchedDatasetsAreJoinedAndShuffled) {
   EXPECT_THAT(came, ::testing::Each(1));
 }
 
-TEST(MakeNodeTest, HowPartsWereJoinedMakesNoDifference) {
+TEST(MakeNodeTest, TheNestingOfConcatenatesMakesNoDifference) {
   const auto part = [](std::int64_t i) { return Dataset::range(10 * i, 10 * i + 3); };
   const Dataset left = part(0).concatenate(part(1)).concatenate(part(2));
   const Dataset right = part(0).concatenate(part(1).concatenate(part(2)));

@@ -1,5 +1,5 @@
 #pragma once
-// The nodes of a dataset. A node holds a verb and what its elements look like; plan/ decides how it
+// The nodes of a dataset. A node holds a verb and the spec of its elements; plan/ decides how it
 // runs.
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace penstock {
 
 using NodePtr = std::shared_ptr<const Node>;
 
-/// Immutable. `size` and `spec` are of the elements: samples, or the rows of batches once batched.
+/// Immutable. `size` and `spec` describe the elements: samples, or rows of batches after a batch.
 class Node {
  public:
   std::shared_ptr<const Verb> verb;
@@ -25,15 +25,15 @@ class Node {
   Cardinality size = Cardinality::of(0);
   bool batched = false;
   bool stream = false;          // elements are numbered as they are pulled
-  std::uint64_t depth = 1;      // levels of nodes, this one included
-  std::uint64_t nodes = 1;      // of the graph that ends here, by every way to them
-  std::uint64_t step_rows = 0;  // of a concatenate of batches: as Steps::rows counts
+  std::uint64_t depth = 1;      // levels of nodes, including this one
+  std::uint64_t nodes = 1;      // in the graph that ends here; a node counts once per path
+  std::uint64_t step_rows = 0;  // for a concatenate of batches: see Steps::rows
 
   [[nodiscard]] const Node& input() const { return *inputs.front(); }
   [[nodiscard]] Facts facts() const { return verb->facts(*this); }
-  /// A batch node, or one that has batches from its start.
+  /// True for a batch node and for a source of batches.
   [[nodiscard]] bool is_leaf() const { return facts().is_leaf; }
-  /// How a batch node groups samples; nothing for any other node.
+  /// How a batch node groups samples; null for any other node.
   [[nodiscard]] std::optional<Groups> groups(std::optional<Tail> tail) const {
     return verb->groups(*this, tail);
   }
@@ -43,8 +43,8 @@ class Node {
   }
 };
 
-/// The first node of the graph for which `matches(node)`, looking at a node before its inputs; null
-/// where there is none. Does not look below nodes for which `stops(node)`.
+/// Returns the first node of the graph for which `matches(node)` is true, or null. Visits a node
+/// before its inputs. Does not visit inputs of nodes for which `stops(node)` is true.
 template <typename Matches, typename Stops>
 const Node* find_node(const Node& node, Matches matches, Stops stops) {
   if (matches(node)) return &node;
@@ -64,30 +64,30 @@ std::string describe_node(const Node& node);
 
 /// True when some select has not been resolved.
 bool is_unresolved(const Node& root);
-/// True when some shuffle wants a seed to be drawn.
+/// True when some shuffle has a random seed.
 bool wants_drawn_seed(const Node& root);
 /// True when some batches of `batched` come from a Sequence.
 bool has_sequence(const Node& batched);
 
-/// The steps of a batched node, and its batch nodes by leaf number. `drawn_seed` stands for seeds
-/// that are drawn.
+/// The steps of a batched node, and its batch nodes by leaf number. `drawn_seed` replaces random
+/// seeds.
 struct StepsOf {
   Steps steps;
   std::vector<const Node*> leaves;
 };
 StepsOf steps_of(const Node& batched, std::optional<Tail> tail, std::uint64_t drawn_seed);
-/// Samples in the steps of a batched node, as Steps::rows counts.
+/// Samples in the steps of a batched node: see Steps::rows.
 std::uint64_t rows_of(const Node& batched);
 
-/// What the order digest is computed from, one line per node; batch size and tail only where steps
-/// are counted. `tail` applies where a batch names none.
+/// The lines that the order digest is computed from, one per node; batch size and tail only where
+/// steps are counted. `tail` applies to a batch without one.
 std::vector<std::string> order_lines(const Node& root, std::optional<Tail> tail);
 /// Adds the lines of all inputs of `node`.
 void add_order_of_inputs(const Node& node, const Counting& counting,
                          std::vector<std::string>& lines);
 Digests digests_of(const Node& root, std::optional<Tail> tail);
-/// True when a state of this dataset loads at another batch size: one batch node, and nothing but
-/// repeats, caches and maps after it.
+/// True if a state of this dataset loads at another batch size: it has one batch node, followed
+/// only by repeats, caches and maps.
 bool batch_size_is_free(const Node& root);
 
 /// Options that with_options and prefetch set; the outermost wins.

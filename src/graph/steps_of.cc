@@ -13,7 +13,7 @@ StepsOf steps_of(const Node& batched, std::optional<Tail> tail, std::uint64_t dr
 }
 
 std::uint64_t rows_of(const Node& batched) {
-  // Parts are added one at a time, perhaps thousands of them; each is looked at once.
+  // Parts are added one at a time, perhaps thousands of them; each is visited once.
   if (batched.facts().appends) return batched.step_rows;
   return steps_of(batched, std::nullopt, 0).steps.rows();
 }

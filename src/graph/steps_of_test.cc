@@ -25,7 +25,7 @@ Dataset batches() {
   return Dataset::range(10).batch(3);
 }
 
-TEST(StepsOfTest, EveryVerbAfterBatchCountsTheStepsThatTheDatasetSays) {
+TEST(StepsOfTest, EveryVerbAfterBatchHasAsManyStepsAsItsCardinality) {
   const auto same = [](const Sample& sample) { return sample; };
   const std::vector<Dataset> datasets = {
       batches(),
@@ -58,7 +58,7 @@ TEST(StepsOfTest, SlicesAndShardsPickTheStepsTheyName) {
   EXPECT_EQ(firsts(steps_of(batches().repeat(2).skip(3))), (Numbers{9, 0, 3, 6, 9}));
 }
 
-TEST(StepsOfTest, ATailPolicyThatIsGivenFillsInWhereBatchNamedNone) {
+TEST(StepsOfTest, TheDefaultTailAppliesToABatchWithoutOne) {
   const Dataset unnamed = Dataset::range(10).batch(4);
   const Dataset named = Dataset::range(10).batch(4, {.tail = Tail::short_});
   EXPECT_EQ(steps_of(unnamed, std::nullopt).count(), 3U);
@@ -86,12 +86,12 @@ TEST(StepsOfTest, BatchNodesAreNumberedFromLeftToRight) {
   EXPECT_EQ(leaves, (std::vector<std::uint32_t>{0, 0, 1, 1, 1, 1, 2, 2}));
 }
 
-TEST(StepsOfTest, ABatchBelowAnUnbatchIsNoLeaf) {
+TEST(StepsOfTest, ABatchBelowAnUnbatchIsNotALeaf) {
   const Dataset outer = batches().unbatch().batch(4);
   EXPECT_EQ(steps_of(*outer.node(), {}, 0).leaves, (std::vector<const Node*>{outer.node().get()}));
 }
 
-TEST(StepsOfTest, ADrawnSeedStandsOnlyWhereOneIsToBeDrawn) {
+TEST(StepsOfTest, ADrawnSeedReplacesOnlyRandomSeeds) {
   const Dataset batched = Dataset::range(40).batch(1);
   const Steps drawn = steps_of(batched.shuffle({.seed = Seed::random()}), {}, 5);
   EXPECT_EQ(firsts(drawn), firsts(steps_of(batched.shuffle({.seed = 5}))));

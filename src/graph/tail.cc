@@ -23,7 +23,7 @@ constexpr std::array kPolicies{
 const Policy& policy(Tail tail) {
   for (const Policy& one : kPolicies)
     if (one.tail == tail) return one;
-  throw ConfigError("tail: this is none of the policies", {},
+  throw ConfigError("tail: unknown policy", {},
                     "use Tail::short_, drop, even, pad, wrap or strict");
 }
 
@@ -42,8 +42,8 @@ std::optional<Tail> tail_named(std::string_view name) {
 Tail tail_parsed(std::string_view name) {
   const auto tail = tail_named(name);
   if (!tail)
-    throw ConfigError(fmt::format("the plan has the tail policy \"{}\", which is not known", name),
-                      {}, "use the same version of penstock on both sides");
+    throw ConfigError(fmt::format("the plan has an unknown tail policy, \"{}\"", name), {},
+                      "use the same version of penstock on both sides");
   return *tail;
 }
 

@@ -7,9 +7,9 @@
 
 namespace penstock {
 
-/// The policy in a text from another process; ConfigError where it is not known.
+/// Parses a name sent by another process; throws ConfigError if it is unknown.
 Tail tail_parsed(std::string_view name);
-/// True when other samples come, or in other steps, than with short batches.
+/// True if the policy delivers other samples, or other steps, than short batches would.
 bool changes_steps(Tail tail);
 
 }  // namespace penstock

@@ -13,17 +13,17 @@ namespace {
 constexpr std::array kAll{Tail::short_, Tail::drop, Tail::even,
                           Tail::pad,    Tail::wrap, Tail::strict};
 
-TEST(TailTest, EveryPolicyHasANameOfItsOwn) {
+TEST(TailTest, EveryPolicyHasItsOwnName) {
   for (const Tail tail : kAll) EXPECT_EQ(tail_named(tail_name(tail)), tail);
   EXPECT_EQ(tail_name(Tail::short_), "short");
   EXPECT_EQ(tail_named("long"), std::nullopt);
 }
 
-TEST(TailTest, ANumberThatIsNoPolicyIsRefused) {
+TEST(TailTest, ANumberThatIsNotAPolicyThrows) {
   EXPECT_THROW((void)tail_name(static_cast<Tail>(17)), ConfigError);
 }
 
-TEST(TailTest, OnlySomePoliciesMakeOtherStepsThanShortOnes) {
+TEST(TailTest, OnlySomePoliciesChangeSamplesOrSteps) {
   for (const Tail tail : kAll) {
     bool differs = false;
     for (std::uint64_t count = 0; count < 12; ++count) {

@@ -1,8 +1,8 @@
 #pragma once
 // A keyed bijection of b-bit words, one word or a block at a time. Every target returns the same
-// results; the block form is only faster. Constants, round count and key schedule are part of the
-// order that users' seeds stand for: changing one changes every shuffled run. Immutable after
-// construction and thread-safe.
+// results; the block form is only faster. Constants, round count and key schedule determine the
+// order that a seed gives: changing one changes every shuffled run. Immutable after construction
+// and thread-safe.
 
 #include <array>
 #include <cstdint>
@@ -28,7 +28,7 @@ class Feistel {
   /// encode() on every word, in place, with the best target of this CPU.
   void encode_block(std::span<std::uint64_t> words) const;
 
-  /// One build of the block loop. All can be called here; encode_block uses the last.
+  /// One build of the block loop. All run on this CPU; encode_block uses the last.
   struct Target {
     const char* name;
     void (*encode_block)(const Feistel& network, std::span<std::uint64_t> words);

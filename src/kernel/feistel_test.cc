@@ -48,7 +48,7 @@ TEST(FeistelTest, DecodeUndoesEncodeAtEveryWidth) {
   }
 }
 
-TEST(FeistelTest, EveryTargetGivesTheAnswersOfTheScalarForm) {
+TEST(FeistelTest, EveryTargetEqualsTheScalarForm) {
   for (const Feistel::Target& target : Feistel::targets()) {
     for (int bits = Feistel::kBitsMin; bits <= Feistel::kBitsMax; ++bits) {
       const Feistel network(bits, 13);
@@ -66,7 +66,7 @@ TEST(FeistelTest, EveryTargetGivesTheAnswersOfTheScalarForm) {
   }
 }
 
-TEST(FeistelTest, ABlockLeavesTheWordsAroundItAlone) {
+TEST(FeistelTest, ABlockDoesNotChangeTheWordsAroundIt) {
   for (const Feistel::Target& target : Feistel::targets()) {
     const Feistel network(20, 17);
     std::vector<std::uint64_t> words(64, 5);
@@ -77,19 +77,19 @@ TEST(FeistelTest, ABlockLeavesTheWordsAroundItAlone) {
   }
 }
 
-TEST(FeistelTest, ThePlainTargetIsAlwaysThere) {
+TEST(FeistelTest, ThePlainTargetIsAlwaysAvailable) {
   ASSERT_FALSE(Feistel::targets().empty());
   EXPECT_EQ(std::string_view(Feistel::targets().front().name), "plain");
 }
 
-TEST(FeistelTest, TheBlockFormWithoutATargetGivesTheSameAnswers) {
+TEST(FeistelTest, TheDefaultBlockFormEqualsTheScalarForm) {
   const Feistel network(40, 19);
   std::vector<std::uint64_t> words{0, 1, 2, 3};
   network.encode_block(words);
   for (std::uint64_t word = 0; word < 4; ++word) EXPECT_EQ(words[word], network.encode(word));
 }
 
-TEST(FeistelTest, RefusesWidthsItCannotCutInTwo) {
+TEST(FeistelTest, WidthsOutOfRangeThrow) {
   EXPECT_THROW(Feistel(1, 0), InternalError);
   EXPECT_THROW(Feistel(65, 0), InternalError);
 }

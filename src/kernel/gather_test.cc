@@ -12,13 +12,13 @@
 namespace penstock {
 namespace {
 
-// Around the rows that are fetched ahead, 4 and 24 of them.
+// Around the numbers of prefetched rows, 4 and 24.
 constexpr std::size_t kCounts[] = {0, 1, 3, 4, 5, 23, 24, 25, 100};
 constexpr std::size_t kRows = 50;
 
 TEST(GatherTest, EachRowComesFromItsNumberAtEverySizeAndCount) {
   for (std::size_t row_bytes = 0; row_bytes <= 130; ++row_bytes) {
-    // Vectors of just the needed size, so that a sanitizer sees a step outside.
+    // Vectors of exactly the needed size, so that a sanitizer detects accesses outside.
     std::vector<std::byte> rows(kRows * row_bytes);
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::byte>(mix(i));
     for (const std::size_t count : kCounts) {
@@ -36,7 +36,7 @@ TEST(GatherTest, EachRowComesFromItsNumberAtEverySizeAndCount) {
   }
 }
 
-TEST(GatherTest, RowsMayComeTwiceAndFromBothEnds) {
+TEST(GatherTest, RowsMayRepeatAndComeFromBothEnds) {
   const std::vector<std::uint64_t> rows{10, 11, 12};
   const std::vector<std::uint64_t> numbers{2, 0, 2, 2, 0};
   std::vector<std::uint64_t> out(5);

@@ -72,7 +72,7 @@ TEST(PixelsTest, AFullTurnOfTheHueChangesNothingAndHalfATurnSwapsOpposites) {
   EXPECT_NEAR(red[2], 255, 0.01F);
 }
 
-TEST(PixelsTest, HalfATurnTwiceIsWhereItBegan) {
+TEST(PixelsTest, HalfATurnTwiceIsTheIdentity) {
   auto row = quads(50, 1);
   const auto before = row;
   turn_hue(row.data(), 50, 0.3F, 1);

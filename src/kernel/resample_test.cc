@@ -14,7 +14,7 @@ namespace {
 
 constexpr Filter kFilters[] = {Filter::nearest, Filter::bilinear, Filter::bicubic, Filter::area};
 
-/// A row of bytes with the room behind it that vector loads may touch.
+/// A row of bytes with the slack after it that vector loads may read.
 std::vector<std::uint8_t> random_row(std::size_t values, std::uint64_t seed) {
   std::vector<std::uint8_t> row(values + kRowSlackBytes);
   for (std::size_t i = 0; i < values; ++i) row[i] = static_cast<std::uint8_t>(mix(seed + i));
@@ -48,7 +48,7 @@ TEST(ResampleTest, WeightsSumToOneAndLieInsideTheSource) {
         }
 }
 
-TEST(ResampleTest, APartOfTheResultHasTheWeightsOfTheWhole) {
+TEST(ResampleTest, APartOfTheResultHasTheSameWeightsAsTheWhole) {
   Scratch scratch;
   const Axis whole = make_axis({50, 23, 0, 23, Filter::bilinear, true}, scratch);
   const Axis part = make_axis({50, 23, 7, 5, Filter::bilinear, true}, scratch);
@@ -64,8 +64,8 @@ TEST(ResampleTest, APartOfTheResultHasTheWeightsOfTheWhole) {
   }
 }
 
-TEST(ResampleTest, AnAxisThatIsRememberedIsTheOneThatWasMade) {
-  // More kinds than are remembered, each asked for twice in a row and again after the others.
+TEST(ResampleTest, ACachedAxisEqualsANewOne) {
+  // More kinds than are cached, each requested twice in a row and again after the others.
   const auto text_of = [](const AxisRequest& request) {
     Scratch scratch;
     const Axis axis = make_axis(request, scratch);

@@ -1,6 +1,6 @@
 #pragma once
-// For tests: runs a piece of code once for every CPU target that this machine has. Whoever includes
-// it is compiled with PENSTOCK_HIGHWAY (tests/CMakeLists.txt).
+// For tests: runs a piece of code once for every CPU target of this machine. Tests that include it
+// are compiled with PENSTOCK_HIGHWAY (tests/CMakeLists.txt).
 
 #ifdef PENSTOCK_HIGHWAY
 #include <hwy/highway.h>
@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-/// Returns how many there were.
+/// Returns the number of targets.
 template <typename Body>
 int for_each_target(Body body) {
 #ifdef PENSTOCK_HIGHWAY

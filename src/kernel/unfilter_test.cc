@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-TEST(UnfilterTest, EveryFilterAndPixelSizeGivesWhatTheStandardSays) {
+TEST(UnfilterTest, EveryFilterAndPixelSizeMatchesTheStandard) {
   std::mt19937 random(7);
   for (std::size_t pixel = 1; pixel <= 4; ++pixel) {
     for (std::uint8_t filter = 0; filter <= kPngFiltersMax; ++filter) {
@@ -30,7 +30,7 @@ TEST(UnfilterTest, EveryFilterAndPixelSizeGivesWhatTheStandardSays) {
   }
 }
 
-TEST(UnfilterTest, RowsInOneGoAreTheSameAsRowByRow) {
+TEST(UnfilterTest, RowsAtOnceEqualRowByRow) {
   std::mt19937 random(11);
   for (std::size_t pixel = 1; pixel <= 4; ++pixel) {
     for (std::size_t width = 1; width < 40; ++width) {
@@ -56,7 +56,7 @@ TEST(UnfilterTest, RowsInOneGoAreTheSameAsRowByRow) {
   }
 }
 
-/// What the last pixel of a Paeth row of four pixels becomes: those before it are all `left`.
+/// The last pixel of a Paeth row of four pixels, if those before it are all `left`.
 int chosen_among_four_rows(int left, int up, int corner) {
   constexpr std::size_t kStride = 1 + 4 * 3;
   std::array<std::uint8_t, 4 * 3 + kUnfilterSlack> above{};
@@ -69,7 +69,7 @@ int chosen_among_four_rows(int left, int up, int corner) {
   return image[10];
 }
 
-TEST(UnfilterTest, PaethIsRightForEveryTripleOfNeighbors) {
+TEST(UnfilterTest, PaethIsCorrectForEveryTripleOfNeighbors) {
   // Rows of two pixels: the second one has all three neighbors.
   for (int left = 0; left < 256; ++left) {
     for (int up = 0; up < 256; ++up) {

@@ -21,8 +21,8 @@ To convert(From value) {
   } else if constexpr (std::is_same_v<To, bool>) {
     return value != From{};
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // Outside the range of To the conversion is undefined in C++; here it is the nearest value, and
-    // 0 for NaN.
+    // Outside the range of To the conversion is undefined in C++; here the result is the nearest
+    // value, and 0 for NaN.
     if (std::isnan(value)) return To{};
     if (value <= static_cast<From>(std::numeric_limits<To>::min()))
       return std::numeric_limits<To>::min();

@@ -40,11 +40,11 @@ TEST(CastTest, FloatsToIntegersTruncate) {
   EXPECT_THAT((cast_all<std::uint8_t, float>({255.9F, 0.9F, -0.9F})), ElementsAre(255, 0, 0));
 }
 
-TEST(CastTest, FloatsOutsideTheIntegersBecomeTheNearestAndNanZero) {
+TEST(CastTest, FloatsOutOfRangeBecomeTheNearestIntegerAndNanZero) {
   EXPECT_THAT((cast_all<std::int8_t, double>({128, -129, 1e300, kInfinity, -kInfinity, kNan})),
               ElementsAre(127, -128, 127, 127, -128, 0));
   EXPECT_THAT((cast_all<std::uint8_t, double>({256, -1, kNan})), ElementsAre(255, 0, 0));
-  // The largest integers of 32 and 64 bits are no floats: the next one up is outside.
+  // The largest integers of 32 and 64 bits are not floats: the next float is out of range.
   EXPECT_THAT((cast_all<std::int32_t, float>({0x1.0p31F, -0x1.0p31F, 0x1.fffffep30F})),
               ElementsAre(INT32_MAX, INT32_MIN, 2147483520));
   EXPECT_THAT((cast_all<std::int64_t, double>({0x1.0p63, -0x1.0p63, 0x1.fffffffffffffp62})),
@@ -107,7 +107,7 @@ TEST(CastTest, OnlyTheNamedFieldChanges) {
   EXPECT_EQ(read_row(out.view(), 1)["text"].text(), "abc");
 }
 
-TEST(CastTest, WhatCannotBeCastIsRefusedBeforeItRuns) {
+TEST(CastTest, InvalidCastsThrowBeforeRunning) {
   const ElementSpec spec = ElementSpec::dict(
       {{"open", Dtype::f32, {kUnknown}}, {"text", Dtype::string, {}}, {"x", Dtype::u8, {2}}});
   EXPECT_THAT([&] { static_cast<void>(cast(Dtype::f32, "y").op()->output(spec)); },

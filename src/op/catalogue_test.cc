@@ -13,7 +13,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-TEST(CatalogueTest, AnOpIsMadeAgainFromItsWordAndArguments) {
+TEST(CatalogueTest, AnOpIsRecreatedFromItsWordAndArguments) {
   const auto op = cast(Dtype::bf16, "x").op();
   EXPECT_THAT(catalogue_words(), Contains(op->word()));
   const auto again = make_catalogued_op(op->word(), op->arguments());
@@ -21,7 +21,7 @@ TEST(CatalogueTest, AnOpIsMadeAgainFromItsWordAndArguments) {
   EXPECT_EQ(again->arguments(), op->arguments());
 }
 
-TEST(CatalogueTest, AnUnknownWordIsAnErrorThatNamesTheWordsThereAre) {
+TEST(CatalogueTest, AnUnknownWordThrowsAndListsTheKnownOnes) {
   EXPECT_THAT([] { make_catalogued_op("rotate", Json::object()); },
               ThrowsMessage<ConfigError>(AllOf(HasSubstr("\"rotate\""), HasSubstr("cast"))));
 }

@@ -25,7 +25,7 @@ PointOp scale_colors(const Picture& picture, float factor, float offset) {
 }  // namespace
 
 void add_brightness(Picture& picture, double delta) {
-  // Without the promise 0.2 is 0.2 of a level.
+  // Without this promise 0.2 means 0.2 of one level.
   const float white = PENSTOCK_OFF("image.range") ? 1.0F : picture.white();
   picture.point(scale_colors(picture, 1, static_cast<float>(delta) * white));
   keep_in_range(picture);

@@ -25,7 +25,7 @@ std::vector<std::uint8_t> bytes_of(const Tensor& tensor) {
   return {values.begin(), values.end()};
 }
 
-TEST(DecodeTest, WithoutFurtherOpsItIsWhatTheCodecGives) {
+TEST(DecodeTest, AChainOfDecodeAloneEqualsTheCodec) {
   const auto photo = made::jpeg({.width = 37, .height = 23});
   const auto png = made::png({.width = 19, .height = 31});
   EXPECT_EQ(run(photo, image::decode()).shape(), (Shape{23, 37, 3}));
@@ -59,7 +59,7 @@ TEST(DecodeTest, ResizingACropOfAFileIsResizingItsPixels) {
   }
 }
 
-TEST(DecodeTest, SixteenBitsStayWhereAskedAndEightAreAsBright) {
+TEST(DecodeTest, SixteenBitsAreKeptOnRequestAndEightBitsScaled) {
   const auto wide = made::png({.width = 9, .height = 7, .bits = 16});
   const auto narrow = made::png({.width = 9, .height = 7});
   EXPECT_EQ(run(wide, image::decode()).dtype(), Dtype::u8);
@@ -72,7 +72,7 @@ TEST(DecodeTest, SixteenBitsStayWhereAskedAndEightAreAsBright) {
   const auto bytes = made::png_plainly(narrow, false);
   for (std::size_t i = 0; i < bytes.size(); ++i)
     ASSERT_EQ(bright.values<std::uint16_t>()[i], 257 * bytes[i]);
-  // And through a resize, as floats.
+  // The same through a resize, as floats.
   const Tensor small = run(
       wide, image::decode({.keep_16_bit = true}).resize(3, 3, {.filter = "nearest"}).to_float());
   EXPECT_NEAR(small.values<float>()[0], kept.values<std::uint16_t>()[(1 * 9 + 1) * 3] / 65535.0F,
@@ -96,13 +96,13 @@ TEST(DecodeTest, FastScaleIsNearTheFullResize) {
 void expect_fails(const made::Values& file, const std::string& words) {
   try {
     (void)run(file, image::decode().resize(4, 4));
-    FAIL() << "not refused: " << words;
+    FAIL() << "not rejected: " << words;
   } catch (const SampleError& error) {
     EXPECT_THAT(error.what(), HasSubstr(words));
   }
 }
 
-TEST(DecodeTest, WhatIsNoImageIsAFailureOfItsSample) {
+TEST(DecodeTest, AFileThatIsNotAnImageFailsItsSample) {
   const auto png = made::png({.width = 40, .height = 40});
   expect_fails({png.begin(), png.begin() + static_cast<std::ptrdiff_t>(png.size() / 2)}, "PNG");
   expect_fails({'h', 'e', 'l', 'l', 'o', ' ', 'w', 'o', 'r', 'l', 'd', '!'}, "sample 0");

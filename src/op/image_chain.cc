@@ -1,5 +1,6 @@
 // tested in src/op/image_ops_test.cc
-// A chain of image steps as one op: every row goes from its bytes into the batch in one pass.
+// A chain of image steps as one op: every row goes from its encoded bytes into the batch in one
+// pass.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -30,7 +31,7 @@ ChainStep make_step(const std::string& word, const Json& given) {
   return {word, std::move(arguments), std::move(step)};
 }
 
-/// Only the arguments that differ from their defaults, for people.
+/// Only the arguments that differ from their defaults, for readability.
 std::string describe_step(const ChainStep& step) {
   std::string text;
   for (const StepParameter& parameter : image_step_kind(step.word).parameters) {
@@ -252,7 +253,7 @@ struct Chain::Impl {
   std::string field = {};
   std::uint64_t seed = 0;
 
-  /// A copy with one step more; throws ConfigError where its arguments are wrong.
+  /// A copy with one more step; throws ConfigError if its arguments are wrong.
   [[nodiscard]] Chain with(const std::string& word, const Json& given) const {
     auto next = std::make_shared<Impl>(*this);
     next->steps.push_back(make_step(word, given));

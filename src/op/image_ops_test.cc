@@ -25,7 +25,7 @@ struct Size {
 };
 constexpr Size kSizes[] = {{1, 1}, {1, 9}, {9, 1}, {2, 3}, {17, 33}, {40, 23}};
 
-/// An image in doubles, to compute on without thinking.
+/// An image in doubles, for straightforward reference code.
 struct Plain {
   std::int64_t height = 0;
   std::int64_t width = 0;
@@ -138,7 +138,7 @@ Plain reference_resize(const Plain& in, std::int64_t height, std::int64_t width,
   return out;
 }
 
-TEST(ImageOpsTest, ResizeIsTheConvolutionOfPillow) {
+TEST(ImageOpsTest, ResizeEqualsTheConvolutionOfPillow) {
   constexpr Size kTargets[] = {{1, 1}, {7, 5}, {64, 3}, {20, 50}};
   for (const char* const filter : {"nearest", "bilinear", "bicubic", "area"})
     for (const bool antialias : {true, false})
@@ -158,8 +158,8 @@ TEST(ImageOpsTest, ResizeIsTheConvolutionOfPillow) {
         });
 }
 
-TEST(ImageOpsTest, WhatIsAskedTogetherGivesThePixelsOfWhatIsAskedStepByStep) {
-  // Crops and mirrors before and behind a resize, in one pass and in several.
+TEST(ImageOpsTest, StepsInOneChainGiveTheSamePixelsAsSeparateChains) {
+  // Crops and mirrors before and after a resize, in one pass and in several.
   const Plain in = random_image(37, 52, 3);
   const auto chain = image::of()
                          .crop(3, 5, 30, 40)
@@ -178,7 +178,7 @@ TEST(ImageOpsTest, WhatIsAskedTogetherGivesThePixelsOfWhatIsAskedStepByStep) {
   expect_near(plain_of(run(bytes_of(in), chain)), plain_of(tensor), 0.05 / 255, "one pass");
 }
 
-TEST(ImageOpsTest, CropsTakeTheirPart) {
+TEST(ImageOpsTest, CropsReturnTheirRegion) {
   const Plain in = random_image(9, 12, 3);
   const Plain part = plain_of(run(bytes_of(in), image::of().crop(2, 3, 4, 5)));
   const Plain middle = plain_of(run(bytes_of(in), image::of().center_crop(6, 5)));
@@ -188,7 +188,7 @@ TEST(ImageOpsTest, CropsTakeTheirPart) {
     for (std::int64_t x = 0; x < 5; ++x) EXPECT_EQ(middle.at(y, x, 2), in.at(y + 1, x + 3, 2));
 }
 
-TEST(ImageOpsTest, RandomCropsAreSomePartAndEveryPlaceIsPossible) {
+TEST(ImageOpsTest, RandomCropsReachEveryPosition) {
   const Plain in = random_image(4, 5, 1);
   std::vector<int> seen(6);
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
@@ -207,7 +207,7 @@ TEST(ImageOpsTest, RandomCropsAreSomePartAndEveryPlaceIsPossible) {
   for (const int count : seen) EXPECT_GT(count, 10);
 }
 
-TEST(ImageOpsTest, RandomResizedCropHasItsSizeWhateverTheImage) {
+TEST(ImageOpsTest, RandomResizedCropHasItsSizeForAnyImage) {
   for_images([](const Plain& in) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       const Plain out =
@@ -232,7 +232,7 @@ TEST(ImageOpsTest, PaddingSurroundsTheImage) {
   });
 }
 
-TEST(ImageOpsTest, QuarterTurnsAreTurnsAgainstTheClock) {
+TEST(ImageOpsTest, QuarterTurnsAreCounterclockwise) {
   for_images([](const Plain& in) {
     const Plain out = plain_of(run(bytes_of(in), image::of().rotate90()));
     ASSERT_EQ(out.height, in.width);
@@ -403,13 +403,13 @@ TEST(ImageOpsTest, JitterStaysInRangeAndDependsOnTheSeedAlone) {
 void expect_refused(const std::function<void()>& body, const std::string& words) {
   try {
     body();
-    FAIL() << "not refused: " << words;
+    FAIL() << "not rejected: " << words;
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr(words));
   }
 }
 
-TEST(ImageOpsTest, WrongParametersAreRefusedWhenTheChainIsMade) {
+TEST(ImageOpsTest, WrongParametersThrowWhenTheChainIsBuilt) {
   expect_refused([] { (void)image::of().resize(0, 5); }, "height must be positive");
   expect_refused([] { (void)image::of().resize(5, 5, {.filter = "cubic"}); }, "bicubic or area");
   expect_refused([] { (void)image::of().random_brightness(51); }, "0.2 is 51 of 255");
@@ -433,7 +433,7 @@ TEST(ImageOpsTest, WrongParametersAreRefusedWhenTheChainIsMade) {
   expect_refused([] { (void)image::of().step("rotate90", R"({"k": 3})"); }, "it takes turns");
 }
 
-TEST(ImageOpsTest, OpsThatDoNotFitAreRefusedWhenTheGraphIsBuilt) {
+TEST(ImageOpsTest, IncompatibleOpsThrowWhenTheGraphIsBuilt) {
   const Dataset bytes = Dataset::from_tensors(Sample(Tensor::bytes("x")));
   const Dataset pixels = Dataset::from_tensors(Sample(bytes_of(random_image(8, 8, 3))));
   const Dataset gray = Dataset::from_tensors(Sample(bytes_of(random_image(8, 8, 1))));
@@ -451,7 +451,7 @@ TEST(ImageOpsTest, OpsThatDoNotFitAreRefusedWhenTheGraphIsBuilt) {
   expect_refused([&] { (void)Dataset::range(3).map(image::of()); }, "image");
 }
 
-TEST(ImageOpsTest, ImagesOfOtherSizesThanPlannedAreFailures) {
+TEST(ImageOpsTest, ImagesOfUnplannedSizesFail) {
   const Dataset images =
       Dataset::from_index(
           2,
@@ -515,7 +515,7 @@ TEST(ImageOpsTest, EveryStepHasACppMethodWithTheDefaultsOfItsParameters) {
   EXPECT_TRUE(calls.empty());
 }
 
-TEST(ImageOpsTest, AChainIsTheOpThatItsArgumentsDescribe) {
+TEST(ImageOpsTest, AChainIsRecreatedFromItsArguments) {
   const OpCall chain =
       image::decode({.field = "photo"}).resize(8, 8).random_flip({.chance = 0.25}).seed(7);
   const Json arguments = chain.op()->arguments();

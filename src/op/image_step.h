@@ -17,13 +17,13 @@
 
 namespace penstock {
 
-/// What is known about images before they are read.
+/// Facts about images that are known before they are read.
 struct ImageSpec {
   std::int64_t height = kUnknown;
   std::int64_t width = kUnknown;
   int channels = 3;  // 0: as stored
   Dtype dtype = Dtype::u8;
-  double white = 255;    // the value of white; 0 once values have no range
+  double white = 255;    // the value of white; 0 if values have no range
   bool planes = false;   // channels first
   bool encoded = false;  // not decoded yet
 };
@@ -40,7 +40,7 @@ class ImageStep {
   virtual Result<void> apply(Picture& picture, Rng& rng) const = 0;
 };
 
-/// One parameter of a step. Without a default (null) it must be given.
+/// One parameter of a step. Without a default (null) it is required.
 struct StepParameter {
   std::string name;
   Json fallback;

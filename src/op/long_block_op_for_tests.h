@@ -10,7 +10,7 @@
 
 namespace penstock::testing {
 
-/// Does what `op` does, and counts its calls.
+/// Calls `op`, and counts the calls.
 class LongBlockOp final : public Op {
  public:
   explicit LongBlockOp(std::shared_ptr<const Op> op) : op_(std::move(op)) {}

@@ -52,7 +52,7 @@ std::vector<Row> rows_of(const Dataset& dataset, std::uint32_t replicas = 1) {
   return rows;
 }
 
-TEST(MixingTest, OneHotMarksTheClassAndRefusesOthers) {
+TEST(MixingTest, OneHotMarksTheClassAndRejectsUnknownOnes) {
   const auto rows = rows_of(numbered(8, {1, 1, 1}).batch(4));
   for (std::size_t i = 0; i < 8; ++i)
     for (std::size_t c = 0; c < 4; ++c) EXPECT_EQ(rows[i].label[c], c == i % 4 ? 1 : 0);
@@ -73,7 +73,7 @@ TEST(MixingTest, MixupMixesImagesAndLabelsByTheSameShare) {
     EXPECT_NEAR(sum, 1, 1e-6F);
     for (const float value : rows[i].image) ASSERT_EQ(value, rows[i].image[0]);
     const std::size_t low = i / 8 * 8;
-    EXPECT_GE(rows[i].image[0], static_cast<float>(low)) << "partners are of the same batch";
+    EXPECT_GE(rows[i].image[0], static_cast<float>(low)) << "partners are in the same batch";
     EXPECT_LE(rows[i].image[0], static_cast<float>(low + 7));
     mixed = mixed || std::abs(rows[i].image[0] - static_cast<float>(i)) > 1e-3F;
     const float own = rows[i].label[i % 4];
@@ -118,7 +118,7 @@ TEST(MixingTest, MixedBatchesDoNotDependOnReplicas) {
   }
 }
 
-TEST(MixingTest, ItNeedsBatchesOfFloats) {
+TEST(MixingTest, MixingNeedsBatchesOfFloats) {
   EXPECT_THROW((void)numbered(4, {2, 2, 3}).map(image::mixup()), ConfigError);
   EXPECT_THROW((void)Dataset::range(4).batch(2).map(image::mixup()), ConfigError);
   EXPECT_THROW((void)image::mixup({.alpha = 0}), ConfigError);

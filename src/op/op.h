@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-/// What an op has besides the values of the current rows.
+/// The data that an op may use besides the values of the rows.
 struct OpContext : Context {
   explicit OpContext(const Context& context, const RowRng* row_rng = nullptr)
       : Context(context), rng(row_rng) {}
@@ -47,7 +47,7 @@ class Op {
   /// How many rows it processes at the same time outside the engine's threads (in worker
   /// processes); 0: none, one thread computes one row after the other.
   [[nodiscard]] virtual std::size_t rows_at_once() const { return 0; }
-  /// True where a call costs as much as hundreds of rows: short batches are then computed together.
+  /// True if a call costs as much as hundreds of rows: short batches are then computed together.
   [[nodiscard]] virtual bool prefers_long_blocks() const { return false; }
   /// Arguments to create it again, for ops of the catalogue.
   [[nodiscard]] virtual Json arguments() const;

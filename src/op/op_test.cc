@@ -33,7 +33,7 @@ TEST(OpTest, ASampleIsABlockOfOneRow) {
   EXPECT_THAT((*made).tensor().values<float>(), ElementsAre(11, 22));
 }
 
-TEST(OpTest, FieldsThatTheOpPassesOnSurviveIt) {
+TEST(OpTest, FieldsThatTheOpCopiesOutliveIt) {
   const auto op = make_cast({{"dtype", "f64"}, {"path", "x"}});
   auto made = [&] {
     return op->run_sample(
@@ -45,7 +45,7 @@ TEST(OpTest, FieldsThatTheOpPassesOnSurviveIt) {
   EXPECT_EQ((*made)["x"].item<double>(), 7.0);
 }
 
-TEST(OpTest, AFailureIsOfTheRowThatTheCallerNamed) {
+TEST(OpTest, AFailureHasTheRowOfTheCaller) {
   const auto op = typed([](float x) {
     if (x > 1) throw std::domain_error("too large");
     return x;
@@ -56,7 +56,7 @@ TEST(OpTest, AFailureIsOfTheRowThatTheCallerNamed) {
   EXPECT_THAT(made.failure().message, HasSubstr("too large"));
 }
 
-TEST(OpTest, ASampleThatTheOpCannotTakeIsAFailureWithTheRemedy) {
+TEST(OpTest, ASampleThatTheOpDoesNotAcceptFailsWithARemedy) {
   const auto op = typed([](float x) { return x; });
   const auto made = op->run_sample(Tensor::scalar(1.0), {}, 4);
   ASSERT_FALSE(made);
@@ -66,7 +66,7 @@ TEST(OpTest, ASampleThatTheOpCannotTakeIsAFailureWithTheRemedy) {
   EXPECT_FALSE(op->run_sample(Sample(), {}, 4).ok());
 }
 
-TEST(OpTest, TheGeneratorIsThatOfTheCallersRow) {
+TEST(OpTest, TheRandomGeneratorIsThatOfTheRow) {
   const auto op = typed([](std::uint64_t x, Rng& rng) { return x + rng(); });
   const RowRng rng = [](std::size_t row) { return Rng(77, row); };
   const auto made = op->run_sample(Tensor::scalar(std::uint64_t{0}), {.rng = &rng}, 5);

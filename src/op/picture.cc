@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kQuadBytes = 4 * sizeof(float);
-constexpr std::int64_t kRowsUnlooked = 16;  // rows between two checks of the clock
+constexpr std::int64_t kRowsUnlooked = 16;  // between two checks of the clock
 
 std::size_t as_size(std::int64_t value) {
   return static_cast<std::size_t>(value);
@@ -78,7 +78,7 @@ void Picture::crop(const Region& region) {
 
 Result<void> Picture::resize(const ResizeTo& target) {
   if (target.height == height() && target.width == width()) return {};
-  // The resize must see the current region; a mirror before it equals one after it.
+  // The resize must use the current region; a mirror before it equals one after it.
   if (resize_ || !points_.empty())
     if (auto made = pixels(); !made) return std::move(made.failure());
   resize_ = target;

@@ -1,5 +1,5 @@
 #pragma once
-// One image on its way through a chain of ops. Ops describe what they want; pixels are computed as
+// One image on its way through a chain of ops. Ops only record what to do; pixels are computed as
 // late as possible, mostly once, at the end, row by row into the batch: only the region of the crop
 // is decoded, and crop, resize, flip, color and conversion are one pass.
 
@@ -54,7 +54,7 @@ class Picture {
   /// The value of white: 255, 65535 or 1.
   [[nodiscard]] float white() const { return white_; }
   void set_white(float white) { white_ = white; }
-  /// True once values have no range.
+  /// True if values have no range.
   [[nodiscard]] bool normalized() const { return normalized_; }
   void set_normalized() { normalized_ = true; }
   [[nodiscard]] Scratch& scratch() const { return context_.scratch; }
@@ -64,7 +64,7 @@ class Picture {
   Result<void> resize(const ResizeTo& target);
   void flip(bool horizontal, bool vertical);
   void point(const PointOp& op) { points_.push_back(op); }
-  /// Asks the decoder for fewer pixels; pixels may differ from a full decode.
+  /// Lets the decoder return fewer pixels; they may differ from a full decode.
   void allow_fast_scale() { fast_scale_ = true; }
 
   /// Operations after that time fail; by default it is `time_max` after the decode.
@@ -97,7 +97,7 @@ class Picture {
   Context context_;
   DecodeBudget::Claim claim_;
   std::optional<std::chrono::steady_clock::time_point> deadline_;
-  std::span<const std::byte> bytes_;  // empty once there are pixels
+  std::span<const std::byte> bytes_;  // empty if there are pixels
   ImageInfo info_;
   DecodeRequest request_;
   Pixels pixels_;      // 1 to 4 values per pixel, as decoded

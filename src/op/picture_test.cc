@@ -23,7 +23,7 @@ Picture zeros(Dtype dtype, Scratch& scratch) {
   return {pixels, scratch};
 }
 
-TEST(PictureTest, WhateverIsMadeAfterTheDeadlineIsAFailure) {
+TEST(PictureTest, OperationsAfterTheDeadlineFail) {
   for (const Dtype dtype : {Dtype::u8, Dtype::u16}) {
     Scratch scratch;
     std::vector<std::byte> out(400 * dtype_size(dtype));
@@ -46,7 +46,7 @@ TEST(PictureTest, WhateverIsMadeAfterTheDeadlineIsAFailure) {
   }
 }
 
-TEST(PictureTest, ALargeImageCountsAgainstTheBudgetForAsLongAsItLives) {
+TEST(PictureTest, ALargeImageCountsAgainstTheBudgetDuringItsLifetime) {
   const std::uint64_t size = 5000 * 4000;
   ASSERT_GT(size, DecodeBudget::kCountedBytes);
   const std::string file = "P5 5000 4000 255\n" + std::string(size, 'x');

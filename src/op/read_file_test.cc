@@ -25,14 +25,14 @@ Result<Sample> run(const OpCall& call, const Sample& sample) {
   return call.op()->run_sample(sample, {}, 3);
 }
 
-TEST(ReadFileTest, PutsTheBytesInThePlaceOfThePath) {
+TEST(ReadFileTest, ReadFileReplacesThePathByTheBytes) {
   const auto made = run(read_file(), Tensor::bytes(made_file("a", "photo"), Dtype::string));
   ASSERT_TRUE(made) << made.failure().message;
   EXPECT_EQ((*made).tensor().text(), "photo");
   EXPECT_EQ((*made).tensor().dtype(), Dtype::bytes);
 }
 
-TEST(ReadFileTest, LeavesTheOtherFieldsAsTheyAre) {
+TEST(ReadFileTest, ReadFileKeepsTheOtherFields) {
   const auto made = run(read_file("file"),
                         Sample::dict({{"file", Tensor::bytes(made_file("b", "x"), Dtype::string)},
                                       {"label", Tensor::scalar<std::int32_t>(7)},
@@ -49,7 +49,7 @@ TEST(ReadFileTest, AnEmptyFileIsNoBytes) {
   EXPECT_EQ((*made).tensor().text(), "");
 }
 
-TEST(ReadFileTest, WhatCannotBeReadNamesTheFileAndTheRow) {
+TEST(ReadFileTest, AFailedReadNamesTheFileAndTheRow) {
   const std::string path = testing::TempDir() + "penstock_read_file_not_there";
   const auto made = run(read_file(), Tensor::bytes(path, Dtype::string));
   ASSERT_FALSE(made);
@@ -60,7 +60,7 @@ TEST(ReadFileTest, WhatCannotBeReadNamesTheFileAndTheRow) {
   EXPECT_FALSE(run(read_file(), Tensor::bytes(std::string("a\0b", 3), Dtype::string)).ok());
 }
 
-TEST(ReadFileTest, ANumberIsNoPath) {
+TEST(ReadFileTest, ANumberIsNotAPath) {
   EXPECT_THAT([] { (void)read_file().op()->output(ElementSpec::single(Dtype::i64)); },
               ThrowsMessage<ConfigError>(AllOf(HasSubstr("i64"), HasSubstr("list_files"))));
   EXPECT_THAT([] { (void)read_file("x").op()->output(ElementSpec::single(Dtype::string)); },

@@ -39,7 +39,7 @@ Tensor row_of(const std::vector<std::int64_t>& values) {
   return Tensor::of(values);
 }
 
-/// Runs an op on a block of samples, whose spec the first one shows.
+/// Runs an op on a block of samples; the first sample determines the spec.
 class OpRun {
  public:
   OpRun(const std::shared_ptr<const Op>& op, const std::vector<Sample>& samples,
@@ -144,7 +144,7 @@ TEST(TypedFunctionTest, AnExceptionNamesTheRowItCameFrom) {
   }
 }
 
-TEST(TypedFunctionTest, WhatIsThrownButNoExceptionNamesItsRowToo) {
+TEST(TypedFunctionTest, AThrownValueThatIsNotAnExceptionNamesItsRow) {
   const OpRun run(typed([](std::int64_t x) {
                     if (x == 3) throw "three";
                     return x;
@@ -155,7 +155,7 @@ TEST(TypedFunctionTest, WhatIsThrownButNoExceptionNamesItsRowToo) {
   EXPECT_THROW(std::rethrow_exception(run.failure().cause), const char*);
 }
 
-TEST(TypedFunctionTest, OnlyErrorsOfTheSystemThatMayPassAreMarkedSo) {
+TEST(TypedFunctionTest, OnlyTransientSystemErrorsAreMarkedTransient) {
   const auto fails_with = [](int code) {
     return OpRun(typed([code](std::int64_t) -> std::int64_t {
                    throw std::system_error(code, std::generic_category());
@@ -170,13 +170,13 @@ TEST(TypedFunctionTest, OnlyErrorsOfTheSystemThatMayPassAreMarkedSo) {
   EXPECT_FALSE(fails_with(EACCES));
 }
 
-TEST(TypedFunctionTest, RowsWithoutValuesCallNothing) {
+TEST(TypedFunctionTest, TheFunctionIsNotCalledForRowsWithoutValues) {
   const OpRun run(typed([](std::int64_t) -> std::int64_t { throw std::logic_error("called"); }),
                   {row_of({}), row_of({})});
   EXPECT_TRUE(run.ok());
 }
 
-TEST(TypedFunctionTest, AMismatchIsRefusedWithTheSignatureAndTheElements) {
+TEST(TypedFunctionTest, AMismatchThrowsWithTheSignatureAndTheElements) {
   const auto op =
       typed([](std::int64_t x, float y) { return x + static_cast<std::int64_t>(y); }, "sum");
   const auto refuses = [&](const ElementSpec& spec) {
@@ -204,7 +204,7 @@ TEST(SampleFunctionTest, ItsResultIsUnknownUnlessDeclared) {
   EXPECT_FALSE(of_samples(same)->row_wise());
 }
 
-TEST(SampleFunctionTest, ItMayReturnWhatItWasGiven) {
+TEST(SampleFunctionTest, AFunctionMayReturnItsArgument) {
   const auto same = [](const Sample& sample) { return sample; };
   for (const auto& op : {of_samples(same),
                          of_samples(same, {.spec = ElementSpec::single(Dtype::i64, {kUnknown})})}) {
@@ -228,7 +228,7 @@ TEST(SampleFunctionTest, AnExceptionNamesItsRow) {
   EXPECT_THROW(std::rethrow_exception(run.failure().cause), std::domain_error);
 }
 
-TEST(SampleFunctionTest, AnotherSpecThanDeclaredNamesItsRowAndBothSides) {
+TEST(SampleFunctionTest, AResultThatDiffersFromItsDeclarationNamesItsRowAndBothSpecs) {
   const auto op = of_samples(
       [](const Sample& sample) {
         const auto first = sample.tensor().values<std::int64_t>()[0];
@@ -259,7 +259,7 @@ TEST(SampleFunctionTest, EachRowHasItsGenerator) {
   EXPECT_THAT(run.column<std::uint64_t>(), ElementsAre(Rng(7, 0)(), Rng(7, 1)()));
 }
 
-TEST(BlockFunctionTest, SeesAllRowsAndWhoTheyAre) {
+TEST(BlockFunctionTest, ABlockFunctionReceivesAllRowsAndTheirIds) {
   const auto op =
       make_block_op({[](const Block& in, Block& out) {
                       const auto from = in.column<std::int64_t>();

@@ -26,7 +26,7 @@ TEST(ChosenTest, FindsEveryChosenElementOfAnySize) {
   }
 }
 
-TEST(ChosenTest, AnotherChoiceHasAnotherDigest) {
+TEST(ChosenTest, DifferentSelectionsHaveDifferentDigests) {
   EXPECT_EQ(Chosen(3, {5}).digest(), Chosen(3, {5}).digest());
   EXPECT_NE(Chosen(3, {5}).digest(), Chosen(3, {6}).digest());
   EXPECT_NE(Chosen(3, {5}).digest(), Chosen(4, {5}).digest());

@@ -16,7 +16,7 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kPass = 4;
-constexpr std::uint64_t kPrefix = 30;  // steps looked at where there is no end
+constexpr std::uint64_t kPrefix = 30;  // steps checked for endless data
 
 struct Data {
   std::uint64_t count;
@@ -50,7 +50,7 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
-/// A pass as a list, made by walking over the samples with the batch size of each segment.
+/// A pass as a list, computed by walking over the samples with the batch size of each segment.
 class Walk {
  public:
   Walk(const Data& data, std::vector<Segment> segments)
@@ -80,7 +80,7 @@ class Walk {
     const std::uint64_t left = data_.count - next_;
     if (data_.tail == Tail::wrap || data_.count == kEndless) return batch;
     if (data_.tail != Tail::even) return std::min(batch, left);
-    // Spread over the steps that were counted when the round, or the size, began.
+    // Spread over the number of steps at the start of the round, or of the batch size.
     if (steps_left_ == 0) steps_left_ = (left + batch - 1) / batch;
     const std::uint64_t size = (left + steps_left_ - 1) / steps_left_;
     --steps_left_;
@@ -140,7 +140,7 @@ std::uint64_t steps_to_look_at(const Geometry& geometry) {
   return std::min(geometry.steps(), kPrefix);
 }
 
-TEST(GeometryTest, APassIsItsSamplesInGroupsRoundAfterRound) {
+TEST(GeometryTest, APassDividesEachRoundIntoBatches) {
   for_each_data([](const Data& data) {
     const Geometry geometry(data.steps());
     ASSERT_TRUE(geometry.elastic());
@@ -149,7 +149,7 @@ TEST(GeometryTest, APassIsItsSamplesInGroupsRoundAfterRound) {
   });
 }
 
-TEST(GeometryTest, BatchesOfAnotherSizeGoOnAtAnyStep) {
+TEST(GeometryTest, BatchesOfAnotherSizeContinueAtAnyStep) {
   for_each_data([](const Data& data) {
     const Geometry before(data.steps());
     for (std::uint64_t step = 0; step < steps_to_look_at(before); ++step)
@@ -158,7 +158,7 @@ TEST(GeometryTest, BatchesOfAnotherSizeGoOnAtAnyStep) {
   });
 }
 
-TEST(GeometryTest, BatchesChangeTheirSizeAgainAndAgain) {
+TEST(GeometryTest, TheBatchSizeMayChangeRepeatedly) {
   for_each_data([](const Data& data) {
     if (data.batch != 2 || data.count % 5 != 2) return;  // 2, 7 and 12 samples
     const Geometry first(data.steps());
@@ -171,7 +171,7 @@ TEST(GeometryTest, BatchesChangeTheirSizeAgainAndAgain) {
   });
 }
 
-TEST(GeometryTest, StepsBeforeAChangeOfSizeStayAsTheyWereDelivered) {
+TEST(GeometryTest, DeliveredStepsDoNotChangeWithTheBatchSize) {
   for_each_data([](const Data& data) {
     const Geometry before(data.steps());
     for (std::uint64_t step = 0; step < steps_to_look_at(before); ++step) {
@@ -188,7 +188,7 @@ TEST(GeometryTest, StepsBeforeAChangeOfSizeStayAsTheyWereDelivered) {
   });
 }
 
-TEST(GeometryTest, WhereNothingIsDroppedEverySampleComesOnceWhereverSizesChange) {
+TEST(GeometryTest, WithoutDropEverySampleIsDeliveredOnceWhereverSizesChange) {
   for_each_data([](const Data& data) {
     if (data.tail == Tail::drop || data.tail == Tail::wrap) return;
     const Geometry before(data.steps());
@@ -203,7 +203,7 @@ TEST(GeometryTest, WhereNothingIsDroppedEverySampleComesOnceWhereverSizesChange)
   });
 }
 
-TEST(GeometryTest, GoingOnWithTheSameSizeLeavesNoTrace) {
+TEST(GeometryTest, ResumingWithTheSameSizeAddsNoSegment) {
   for_each_data([](const Data& data) {
     const Geometry once(data.steps());
     const Geometry twice = data.by(3).from(once, steps_to_look_at(once) / 2);
@@ -214,7 +214,7 @@ TEST(GeometryTest, GoingOnWithTheSameSizeLeavesNoTrace) {
   });
 }
 
-TEST(GeometryTest, APassThatIsOverStaysOverAtAnySize) {
+TEST(GeometryTest, AFinishedPassStaysFinishedAtAnySize) {
   for_each_data([](const Data& data) {
     const Geometry before(data.steps());
     if (before.span() == kEndless) return;
@@ -234,10 +234,10 @@ TEST(GeometryTest, ASizeThatDeliveredNothingIsForgotten) {
   EXPECT_EQ(data.by(4).from(first, 0).segments(), (std::vector<Segment>{{0, 0, 4}}));
 }
 
-TEST(GeometryTest, WhatIsLeftOfARoundIsSpreadEvenlyAgainAtAnotherSize) {
+TEST(GeometryTest, TheRestOfARoundIsSpreadEvenlyAtAnotherSize) {
   const Data data{.count = 103, .batch = 16, .tail = Tail::even, .rounds = 1};
   const Geometry before(data.steps());
-  const Geometry after = data.by(20).from(before, 2);  // 73 samples are left
+  const Geometry after = data.by(20).from(before, 2);  // 73 samples remain
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t step = 0; step < after.steps(); ++step)
     sizes.push_back(after.step(kPass, step).count);
@@ -255,7 +255,7 @@ TEST(GeometryTest, AWrapAtAnotherSizeStillStartsAtTheStartOfTheOrder) {
   EXPECT_EQ(after.position(3), 10U) << "the position at the end of a round counts its samples";
 }
 
-TEST(GeometryTest, StepsKeepTheTailTheyWereDeliveredWith) {
+TEST(GeometryTest, DeliveredStepsKeepTheirTail) {
   const Data even{.count = 13, .batch = 4, .tail = Tail::even, .rounds = 1};
   const Data keep{.count = 13, .batch = 4, .tail = Tail::short_, .rounds = 1};
   const Geometry before(even.steps());          // 4, 3, 3, 3
@@ -277,7 +277,7 @@ TEST(GeometryTest, PaddedStepsHaveTheSlotsOfTheirSize) {
   EXPECT_EQ(after.step(kPass, 2).count, 5U);
 }
 
-TEST(GeometryTest, WhereTheDatasetCountsStepsThePositionIsTheStep) {
+TEST(GeometryTest, ThePositionIsTheStepIfTheDatasetCountsSteps) {
   const Steps leaf = Steps::leaf(0, {.count = 10, .batch = 3});
   const std::vector<Steps> counted = {
       leaf.sliced(0, 3), leaf.sliced(0, kEndless),      leaf.sharded(2, 0),
@@ -295,7 +295,7 @@ TEST(GeometryTest, WhereTheDatasetCountsStepsThePositionIsTheStep) {
   }
 }
 
-TEST(GeometryTest, AStepBeyondTheEndIsOurOwnMistake) {
+TEST(GeometryTest, AStepBeyondTheEndIsAnInternalError) {
   const Geometry geometry(Steps::leaf(0, {.count = 10, .batch = 3}));
   EXPECT_THROW((void)geometry.step(0, 4), InternalError);
 }

@@ -38,7 +38,7 @@ constexpr std::size_t kCounts[] = {0, 1, 15, 16, 17, 1023, 1024, 1025, 2500};
 Order order_of(std::uint64_t size, Key key) {
   const Permutation permutation(size, key);
   Order order(size);
-  // Tiny sizes walk long cycles, where whole blocks for a few numbers do not pay.
+  // Tiny sizes walk long cycles, for which whole blocks do not pay.
   if (size < 64) {
     for (std::uint64_t position = 0; position < size; ++position) {
       order[position] = permutation(position);
@@ -63,15 +63,15 @@ void expect_bijection(std::uint64_t size) {
   }
 }
 
-TEST(PermutationTest, EveryNumberComesExactlyOnceAtEverySmallSize) {
+TEST(PermutationTest, EveryNumberOccursExactlyOnceAtEverySmallSize) {
   for (std::uint64_t size = 0; size <= 2100; ++size) expect_bijection(size);
 }
 
-TEST(PermutationTest, EveryNumberComesExactlyOnceAtLargerSizes) {
+TEST(PermutationTest, EveryNumberOccursExactlyOnceAtLargerSizes) {
   for (const std::uint64_t size : kLargerSizes) expect_bijection(size);
 }
 
-// Some positions of a huge order: both ends, where passes begin and end, and any others.
+// Some positions of a huge order: both ends, and arbitrary ones.
 Order sampled_positions(std::uint64_t size) {
   Order positions;
   for (std::uint64_t i = 0; i < 100; ++i) {
@@ -92,7 +92,7 @@ TEST(PermutationTest, InverseFindsThePositionAtHugeSizes) {
   }
 }
 
-TEST(PermutationTest, ApplyGivesTheAnswersOfSingleCalls) {
+TEST(PermutationTest, ApplyEqualsSingleCalls) {
   std::vector<std::uint64_t> sizes(std::begin(kHugeSizes), std::end(kHugeSizes));
   sizes.insert(sizes.end(), {1, 2, 3, 100, 513, 1000, 1024, 1025});
   for (const std::uint64_t size : sizes) {
@@ -102,7 +102,7 @@ TEST(PermutationTest, ApplyGivesTheAnswersOfSingleCalls) {
       Order positions(count);
       Order expected(count);
       for (std::size_t i = 0; i < count; ++i) {
-        positions[i] = mix(i) % size;  // Unordered, and with repeats where the size is small.
+        positions[i] = mix(i) % size;  // Unordered, and with repeats if the size is small.
         expected[i] = permutation(positions[i]);
       }
       permutation.apply(positions);
@@ -111,7 +111,7 @@ TEST(PermutationTest, ApplyGivesTheAnswersOfSingleCalls) {
   }
 }
 
-TEST(PermutationTest, PositionsAndNumbersOutOfRangeAreRefused) {
+TEST(PermutationTest, PositionsAndNumbersOutOfRangeThrow) {
   EXPECT_THROW(static_cast<void>(Permutation(0, {})(0)), InternalError);
   EXPECT_THROW(static_cast<void>(Permutation(0, {}).inverse(0)), InternalError);
   const Permutation permutation(1000, {});
@@ -143,8 +143,8 @@ TEST(PermutationTest, ChangingSeedPassOrRoundChangesTheOrder) {
   EXPECT_EQ(orders.size(), 6U * 6U * 6U + 3U * 61U);
 }
 
-// Golden: users' seeds stand for these orders, and saved states count positions in them. If this
-// fails, the change breaks every shuffled run that is to be resumed or repeated.
+// Golden values: seeds of users determine these orders, and saved states count positions in them. A
+// failure here means that the change breaks every shuffled run that is resumed or repeated.
 TEST(PermutationTest, TheOrderNeverChanges) {
   struct Golden {
     std::uint64_t size;
@@ -183,7 +183,7 @@ TEST(PermutationTest, TheOrderNeverChanges) {
 }
 
 // Statistics. Every score is a z-score: about normal(0, 1) for truly random orders. All keys are
-// fixed, so a test either always passes or never does.
+// fixed, so a test either always passes or always fails.
 constexpr double kScoreMax = 5.0;
 
 // Wilson and Hilferty's cube root: close to normal even for one degree of freedom.
@@ -238,7 +238,7 @@ class PairTable {
   double total_ = 0.0;
 };
 
-// Gathers what many orders of one size have in common.
+// Accumulates statistics over many orders of one size.
 class OrderScores {
  public:
   explicit OrderScores(std::uint64_t size)
@@ -383,7 +383,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes, PermutationStatisticsTest,
                          testing::Values(2, 3, 5, 7, 10, 16, 33, 100, 1000, 1024, 5000),
                          testing::PrintToStringParamName());
 
-// Orders too long to look at whole: positions that differ in one bit, top and bottom of the number.
+// Orders too long to check as a whole: positions that differ in one bit, top and bottom of the
+// number.
 TEST(PermutationTest, NearbyPositionsOfHugeOrdersHaveUnrelatedNumbers) {
   constexpr std::uint64_t kPairsPerCell = 8;
   for (const std::uint64_t size : kHugeSizes) {

@@ -34,7 +34,7 @@ TEST(SplitOrderTest, PartsAreExactAndComplementary) {
     }
 }
 
-TEST(SplitOrderTest, EverySeedChoosesOthers) {
+TEST(SplitOrderTest, EverySeedChoosesOtherElements) {
   EXPECT_EQ(choose_part(1000, {0.5, 1})->digest(), choose_part(1000, {0.5, 1})->digest());
   EXPECT_NE(choose_part(1000, {0.5, 1})->digest(), choose_part(1000, {0.5, 2})->digest());
 }

@@ -59,7 +59,7 @@ std::uint64_t Groups::fewest(std::uint64_t among) const {
   return among == kEndless ? batch : size(among - 1);
 }
 
-/// One level of the tree. A part answers for itself and asks its children for the rest.
+/// One level of the tree. A part computes its own level and delegates the rest to its children.
 struct Steps::Part {
   enum class Kind : std::uint8_t { leaf, repeat, slice, shard, shuffle, concatenate };
   Kind kind = Kind::leaf;

@@ -1,6 +1,6 @@
 #pragma once
 // How samples form steps: a small tree over the batch nodes of a dataset, closed under repeat,
-// concatenate, take, skip, shard and shuffle of whole steps. Every question costs O(depth), and a
+// concatenate, take, skip, shard and shuffle of whole steps. Every query costs O(depth), plus a
 // binary search among the parts of a concatenate.
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace penstock {
 
 inline constexpr std::uint64_t kEndless = UINT64_MAX;
-/// A number of samples that only walking through all steps would tell.
+/// A number of samples that is known only after walking through all steps.
 inline constexpr std::uint64_t kUncounted = UINT64_MAX - 1;
 /// The number of rounds of an endless repeat when rounds of several repeats are combined.
 inline constexpr std::uint64_t kEndlessRounds = 1ULL << 32;
@@ -56,15 +56,15 @@ struct Groups {
   [[nodiscard]] std::uint64_t fewest(std::uint64_t among = kEndless) const;
 };
 
-/// Which time a sample comes: the pass, and the combined round of the repeats above. A wrap
-/// delivers samples of the round again, in its order: each time is a lap.
+/// Tells repeated deliveries of a sample apart: the pass, and the combined round of the repeats
+/// above. A wrap delivers samples of the round again, in the same order: each time is a lap.
 struct Turn {
   std::uint64_t pass = 0;
   std::uint64_t round = 0;
   std::uint64_t lap = 0;
 
   bool operator==(const Turn&) const = default;
-  /// Differs each time a sample comes in a pass.
+  /// Differs for each delivery of a sample in a pass.
   [[nodiscard]] std::uint64_t occurrence() const { return lap == 0 ? round : combine(round, lap); }
 };
 

@@ -28,7 +28,7 @@ struct Counted {
   std::uint64_t rounds;
 };
 
-/// Steps, and the same written as a list: `list(turn, limit)` gives the first `limit` steps.
+/// Steps, and the same as an explicit list: `list(turn, limit)` returns the first `limit` steps.
 struct Tree {
   Steps steps;
   std::function<std::vector<Place>(Turn, std::size_t limit)> list;
@@ -42,7 +42,7 @@ constexpr Tail kTails[] = {Tail::short_, Tail::drop, Tail::even,
                            Tail::wrap,   Tail::pad,  Tail::strict};
 constexpr const char* kTailWords[] = {"", " drop", " even", " wrap", " pad", " strict"};
 
-/// Samples of the next step when `left` of them are left; nothing where the step is dropped.
+/// Samples of the next step if `left` remain; nothing if the step is dropped.
 std::optional<std::uint64_t> next_size(std::uint64_t left, Groups groups) {
   if (left >= groups.batch && groups.tail != Tail::even) return groups.batch;
   switch (groups.tail) {
@@ -173,7 +173,7 @@ Tree concatenate(const Tree& left, const Tree& right) {
           fmt::format("({}) and ({})", left.words, right.words)};
 }
 
-/// The tree with each verb added, where it may be.
+/// The tree with each verb added, if allowed.
 std::vector<Tree> grown(const Tree& tree) {
   const Tree other = leaf(1, {.count = 5, .batch = 2});
   std::vector<Tree> trees{
@@ -225,7 +225,7 @@ Rows rows_of(const Place& place) {
   return rows;
 }
 
-TEST(StepsTest, EveryStepIsWhatAListOfTheStepsHoldsThere) {
+TEST(StepsTest, EveryStepEqualsThatOfAnExplicitList) {
   for_each_tree([](const Tree& tree) {
     const auto places = tree.list(kTurn, tree.endless ? kPrefix : kAll);
     ASSERT_EQ(tree.steps.count(), tree.endless ? kEndless : places.size()) << tree.words;
@@ -237,7 +237,7 @@ TEST(StepsTest, EveryStepIsWhatAListOfTheStepsHoldsThere) {
   });
 }
 
-TEST(StepsTest, RowsAreTheSumOfTheStepsOrSaidToBeUncounted) {
+TEST(StepsTest, RowsAreTheSumOfTheStepsOrUncounted) {
   for_each_tree([](const Tree& tree) {
     ASSERT_EQ(tree.steps.in_order(), tree.in_order) << tree.words;
     if (tree.endless) {
@@ -263,7 +263,7 @@ TEST(StepsTest, RowsOfStepsInOrderAreFoundByNumber) {
     }
     ASSERT_EQ(tree.steps.rows_before(step), rows.size()) << tree.words;
     for (std::size_t row = 0; row < rows.size(); ++row) {
-      // The place names the row asked for, and those that follow it in the same run.
+      // The place is the requested row and those that follow it in the same run.
       Place place = tree.steps.row(kTurn, row);
       ASSERT_GE(place.count, 1U) << tree.words;
       ASSERT_TRUE(tree.endless || place.count <= rows.size() - row) << tree.words;
@@ -288,7 +288,7 @@ TEST(StepsTest, OnlyABatchAndRepeatsOfItAreSingle) {
   });
 }
 
-TEST(StepsTest, SpanCountsDroppedSamplesToo) {
+TEST(StepsTest, SpanIncludesDroppedSamples) {
   const Steps steps = Steps::leaf(0, {.count = 11, .batch = 4, .tail = Tail::drop});
   EXPECT_EQ(steps.rows(), 8U);
   EXPECT_EQ(steps.span(), 11U);
@@ -304,14 +304,14 @@ TEST(StepsTest, AWrapCountsTheSamplesOfItsRoundOnce) {
   EXPECT_EQ(steps.repeated(3).span(), 33U);
 }
 
-TEST(StepsTest, AHundredAndThreeInSixteensAreSpreadEvenly) {
+TEST(StepsTest, EvenSpreadsAHundredAndThreeSamplesOverBatchesOfSixteen) {
   const Groups groups{.count = 103, .batch = 16, .tail = Tail::even};
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t step = 0; step < groups.steps(); ++step) sizes.push_back(groups.size(step));
   EXPECT_EQ(sizes, (std::vector<std::uint64_t>{15, 15, 15, 15, 15, 14, 14}));
 }
 
-TEST(StepsTest, TheStepOfARowIsTheOneThatHoldsIt) {
+TEST(StepsTest, StepOfFindsTheStepOfARow) {
   for (std::uint64_t count = 0; count <= 40; ++count)
     for (std::uint64_t batch = 1; batch <= 12; ++batch)
       for (const Tail tail : kTails) {
@@ -325,7 +325,7 @@ TEST(StepsTest, TheStepOfARowIsTheOneThatHoldsIt) {
 }
 
 TEST(StepsTest, LapsOfAWrapBelowAWrapAreAllDifferent) {
-  // What unbatch asks of an inner wrap: 2 samples by 5, in three laps for each outer lap.
+  // The calls of unbatch to an inner wrap: 2 samples by 5, in three laps for each outer lap.
   const Steps inner = Steps::leaf(0, {.count = 2, .batch = 5, .tail = Tail::wrap});
   Rows rows;
   for (std::uint64_t lap = 0; lap < 3; ++lap)
@@ -338,7 +338,7 @@ TEST(StepsTest, LapsOfAWrapBelowAWrapAreAllDifferent) {
   EXPECT_EQ(std::ranges::adjacent_find(rows), rows.end());
 }
 
-TEST(StepsTest, ALapIsAnOccurrenceOfItsOwn) {
+TEST(StepsTest, EachLapIsASeparateOccurrence) {
   EXPECT_EQ((Turn{.pass = 4, .round = 7}.occurrence()), 7U);
   std::vector<std::uint64_t> seen;
   for (std::uint64_t round = 0; round < 100; ++round)
@@ -348,14 +348,15 @@ TEST(StepsTest, ALapIsAnOccurrenceOfItsOwn) {
   EXPECT_EQ(std::ranges::adjacent_find(seen), seen.end());
 }
 
-TEST(StepsTest, TheSmallestStepIsFoundWhereverItLies) {
+TEST(StepsTest, TheSmallestStepIsFoundAnywhere) {
   for_each_tree([](const Tree& tree) {
     std::uint64_t listed = kEndless;
     for (const Place& place : tree.list(kTurn, tree.endless ? kPrefix : kAll))
       if (place.padded_to == 0) listed = std::min(listed, place.count);
     for (std::uint64_t samples = 1; samples <= 8; ++samples) {
       const auto small = tree.steps.leaves_below(samples);
-      // A shuffle or a shard may be blamed for a step that comes in another pass, or not at all.
+      // A shuffle or a shard may be reported for a step that appears in another pass, or not at
+      // all.
       const bool exact = tree.in_order && !tree.endless;
       ASSERT_TRUE(!small.empty() || listed >= samples) << tree.words;
       ASSERT_TRUE(small.empty() || listed < samples || !exact) << tree.words;
@@ -364,7 +365,7 @@ TEST(StepsTest, TheSmallestStepIsFoundWhereverItLies) {
   });
 }
 
-TEST(StepsTest, ShortStepsOfStrictBatchesAreFoundWhereverTheyLie) {
+TEST(StepsTest, ShortStepsOfStrictBatchesAreFoundAnywhere) {
   for_each_tree([](const Tree& tree) {
     const auto found = tree.steps.short_leaf(0, kEndless);
     bool is_short = false;
@@ -373,21 +374,21 @@ TEST(StepsTest, ShortStepsOfStrictBatchesAreFoundWhereverTheyLie) {
       ASSERT_FALSE(found) << tree.words;
       return;
     }
-    // In the trees here leaf 0 is the strict one, and its batch size stands after "by".
+    // In these trees leaf 0 is the strict one, and its batch size follows "by".
     const std::uint64_t size = std::stoull(tree.words.substr(tree.words.find(" strict") - 1));
     for (const Place& place : tree.list(kTurn, tree.endless ? kPrefix : kAll))
       is_short = is_short || (place.leaf == 0 && place.count < size);
     if (is_short) {
       ASSERT_EQ(found, 0U) << tree.words;
     }
-    // A shuffle or a shard may be refused for a step that comes in another pass, or not at all.
+    // A shuffle or a shard may be rejected for a step that appears in another pass, or not at all.
     if (!is_short && tree.in_order) {
       ASSERT_FALSE(found) << tree.words;
     }
   });
 }
 
-TEST(StepsTest, AStepOrRowBeyondTheEndIsOurOwnMistake) {
+TEST(StepsTest, AStepOrRowBeyondTheEndIsAnInternalError) {
   const Steps steps = Steps::leaf(0, {.count = 5, .batch = 2});
   EXPECT_THROW((void)steps.step({}, 3), InternalError);
   EXPECT_THROW((void)steps.row({}, 5), InternalError);
@@ -395,7 +396,7 @@ TEST(StepsTest, AStepOrRowBeyondTheEndIsOurOwnMistake) {
   EXPECT_THROW((void)steps.sharded(2, 0).rows_before(0), InternalError);
 }
 
-TEST(StepsTest, FarStepsOfHugeDataAreAnsweredAtOnce) {
+TEST(StepsTest, FarStepsOfHugeDataAreFoundAtOnce) {
   const Steps steps = Steps::leaf(0, {.count = (1ULL << 61) + 1, .batch = 2})
                           .repeated(kEndless)
                           .sliced(1, kEndless);

@@ -1,6 +1,6 @@
 #pragma once
-// A cursor that pulls a block of rows from its input and hands them out in parts. Its state is
-// where the input was before the block, and how many rows of the block were handed out.
+// A cursor that pulls a block of rows from its input and returns them in parts. Its state is the
+// state of the input before the block, and how many rows of the block were returned.
 
 #include <algorithm>
 #include <cstdint>
@@ -58,7 +58,7 @@ class BufferedCursor : public Cursor {
     auto more = refill(pulling);
     if (!more) return std::move(more.failure());
     at_ = std::min<std::size_t>(passed, rows_);
-    finish_block();  // rows of the block may fail now that did not when the state was saved
+    finish_block();  // rows of the block that succeeded before the save may fail now
     return {};
   }
 
@@ -69,9 +69,9 @@ class BufferedCursor : public Cursor {
   virtual Result<std::optional<std::size_t>> fill(Pulling& pulling) = 0;
   /// Writes rows of the block, from `first` on, to all of `out`.
   virtual Result<void> hand_out(std::size_t first, const BlockView& out) = 0;
-  /// All rows of the block were handed out.
+  /// Called when all rows of the block were returned.
   virtual void block_done() {}
-  /// The numbers that say where it is, apart from the block and the input.
+  /// The cursor's own numbers in an anchor, without those of the block and the input.
   virtual std::span<std::uint64_t> place() { return {}; }
 
   const std::unique_ptr<Input> input_;
@@ -93,7 +93,7 @@ class BufferedCursor : public Cursor {
     return rows->has_value();
   }
 
-  Anchor before_;  // where the input was before the block
+  Anchor before_;  // the state of the input before the block
   std::size_t rows_ = 0;
   std::size_t at_ = 0;
 };

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-/// How often each sample came. One bit each where none may come twice.
+/// Counts the deliveries of each sample. Uses one bit per sample if none may be delivered twice.
 class Tally {
  public:
   explicit Tally(const Promise& promise) : promise_(promise) {
@@ -31,7 +31,7 @@ class Tally {
     }
   }
 
-  /// False when the sample had come as often as it may before.
+  /// Returns false if the sample was already delivered as often as allowed.
   bool add(std::uint64_t id) {
     if (id >= promise_.ids()) return false;
     if (!once_) return counts_[id]++ < times(id);
@@ -43,7 +43,7 @@ class Tally {
   }
   [[nodiscard]] bool known(std::uint64_t id) const { return id < promise_.ids(); }
 
-  /// Calls `body(id, missing)` for each sample that came less often than it should.
+  /// Calls `body(id, missing)` for each sample that was delivered too rarely.
   template <typename Body>
   void for_missing(Body body) const {
     for (std::uint64_t id = 0; id < promise_.ids(); ++id) {
@@ -68,13 +68,13 @@ class Tally {
   std::vector<std::uint32_t> counts_;
 };
 
-/// Collects rows that go together and asks for their ids at once: a share may have one row.
+/// Collects adjacent rows and identifies them in one call, since a share may have a single row.
 class Walk {
  public:
   Walk(const PlanData& plan, Tally& tally, PassCheck& result)
       : plan_(plan), tally_(tally), result_(result) {}
 
-  /// All rows of one share of a step.
+  /// Adds all rows of one share of a step.
   void add(const Place& place, std::uint64_t step, std::uint64_t share, const Cut& cut) {
     const std::uint64_t rows = cut.size(share);
     const std::uint64_t first = rows == 0 ? 0 : cut.first(share);
@@ -98,13 +98,12 @@ class Walk {
     const Scratch::Frame frame(scratch_);
     if (used_ > 0) samples.identify({turn_, {positions_.data(), used_}}, ids_.data(), scratch_);
     for (std::size_t i = 0; i < used_ && !result_.wrong; ++i) {
-      // A further lap gives what the first one gave, as often as the tail says.
+      // Another lap repeats samples of the first one, as often as the tail policy says.
       if (turn_.lap > 0 ? tally_.known(ids_[i]) : tally_.add(ids_[i])) continue;
       const auto run = std::ranges::upper_bound(runs_, i, {}, &Run::first) - 1;
-      result_.wrong = {samples.ids().key(ids_[i]), run->step,
-                       static_cast<std::uint32_t>(run->share),
-                       tally_.known(ids_[i]) ? "comes once more than it should"
-                                             : "is no sample of this dataset"};
+      result_.wrong = {
+          samples.ids().key(ids_[i]), run->step, static_cast<std::uint32_t>(run->share),
+          tally_.known(ids_[i]) ? "is delivered too often" : "is not a sample of this dataset"};
     }
     if (turn_.lap > 0) result_.repeated += used_;
     used_ = 0;
@@ -114,7 +113,7 @@ class Walk {
  private:
   static constexpr std::size_t kRows = 4096;
   struct Run {
-    std::size_t first;  // row here
+    std::size_t first;  // the row of the share
     std::uint64_t step;
     std::uint64_t share;
   };
@@ -131,7 +130,7 @@ class Walk {
   std::array<std::uint64_t, kRows> ids_;
 };
 
-/// What is wrong with the sizes of the shares of a step, if anything.
+/// Returns an error text if the sizes of the shares of a step are wrong.
 std::optional<std::string> wrong_cut(const Place& place, const Cut& cut) {
   std::uint64_t rows = 0;
   for (std::uint64_t share = 0; share < cut.shares; ++share) {
@@ -147,14 +146,14 @@ std::optional<std::string> wrong_cut(const Place& place, const Cut& cut) {
 }
 
 SampleKey key_of(const PlanData& plan, std::uint64_t id) {
-  // Ids ascend from chain to chain, as the sources do.
+  // Ids ascend from chain to chain, in the order of the sources.
   SampleKey key;
   for (const LeafProgram& chain : plan.program.chains)
     if (chain.samples->ids().parts.front().first_id <= id) key = chain.samples->ids().key(id);
   return key;
 }
 
-/// What did not come: dropped by a tail, or lost.
+/// Compares the undelivered samples with the number that tails drop.
 void check_missing(const PlanData& plan, const Promise& promise, const Tally& tally,
                    PassCheck& result) {
   std::optional<std::uint64_t> first;
@@ -170,16 +169,16 @@ void check_missing(const PlanData& plan, const Promise& promise, const Tally& ta
   if (missing == promise.dropped) return;
   result.wrong = {
       first ? std::optional(key_of(plan, *first)) : std::nullopt, result.steps, 0,
-      fmt::format("{} samples do not come, {} should be dropped", missing, promise.dropped)};
+      fmt::format("{} samples are not delivered, {} should be dropped", missing, promise.dropped)};
 }
 
 }  // namespace
 
 PassCheck check_pass(const PlanData& plan, std::uint64_t pass) {
   if (plan.program.stream)
-    throw ConfigError("check: a stream shows its samples only when it is pulled");
+    throw ConfigError("check: the samples of a stream are unknown until it is pulled");
   if (has_sequence(plan.program))
-    throw ConfigError("check: a Sequence shows its samples only when a batch is requested");
+    throw ConfigError("check: the samples of a Sequence are unknown until a batch is requested");
   const std::uint64_t steps = plan.geometry.steps();
   if (steps == kEndless) throw ConfigError("check: the pass has no end", {}, "add take(n)");
   const Promise promise = promise_of(*plan.dataset.node(), {plan.options.tail});
@@ -200,8 +199,9 @@ PassCheck check_pass(const PlanData& plan, std::uint64_t pass) {
   if (result.wrong) return result;
   const std::uint64_t planned = plan.program.steps.rows();
   if (planned != kUncounted && planned != result.samples)
-    result.wrong = {std::nullopt, steps, 0,
-                    fmt::format("{} samples come, {} are planned", result.samples, planned)};
+    result.wrong = {
+        std::nullopt, steps, 0,
+        fmt::format("{} samples are delivered, {} are planned", result.samples, planned)};
   else if (promise.all)
     check_missing(plan, promise, tally, result);
   return result;

@@ -27,12 +27,12 @@ PlanOptions over(std::uint32_t shares, Tail tail = Tail::short_) {
   return {.shares = {shares, 0, 1}, .tail = tail};
 }
 
-/// "", or what is wrong.
+/// "", or the error.
 std::string wrong(const PassCheck& check) {
   return check.wrong ? check.wrong->what : "";
 }
 
-TEST(CheckTest, EverySampleComesOnceWhateverTheNumbers) {
+TEST(CheckTest, EverySampleIsDeliveredOnceForAllSizes) {
   for (std::uint64_t samples = 0; samples <= 20; ++samples)
     for (std::uint64_t batch = 1; batch <= 9; ++batch)
       for (std::uint32_t shares = 1; shares <= 5; ++shares)
@@ -114,7 +114,7 @@ TEST(CheckTest, AWrapOfMoreThanOneLapIsCounted) {
   EXPECT_EQ(check.repeated, 5U);
 }
 
-TEST(CheckTest, WhatHasNoEndOrNoNumbersIsRefused) {
+TEST(CheckTest, EndlessDataAndStreamsAreRejected) {
   EXPECT_THAT([] { (void)Plan(Dataset::range(3).batch(2).repeat()).check(); },
               ThrowsMessage<ConfigError>(HasSubstr("no end")));
   const auto odd = [](std::int64_t x) { return x % 2 == 1; };
@@ -126,13 +126,13 @@ TEST(CheckTest, WhatHasNoEndOrNoNumbersIsRefused) {
     Sample get(std::uint64_t) override { return Tensor::of(std::vector<std::int64_t>{1, 2}); }
   };
   EXPECT_THAT([] { (void)Plan(Dataset::from_sequence(std::make_shared<Pairs>())).check(); },
-              ThrowsMessage<ConfigError>(HasSubstr("a Sequence shows its samples")));
+              ThrowsMessage<ConfigError>(HasSubstr("the samples of a Sequence")));
   const Dataset vast = Dataset::range(1LL << 40).take(5).batch(2);
   EXPECT_THAT([&] { (void)Plan(vast).check(); }, ThrowsMessage<ConfigError>(HasSubstr("above")));
 }
 
 #ifdef PENSTOCK_FAULTS
-TEST(CheckTest, ACutThatGivesASampleTwiceIsFound) {
+TEST(CheckTest, ACutThatDeliversASampleTwiceIsDetected) {
   const Plan plan(Dataset::range(100).batch(10), over(2));
   fault::disarm_all();
   fault::arm("cut.twice", 4);  // share 1 of step 3 begins one sample early
@@ -146,8 +146,8 @@ TEST(CheckTest, ACutThatGivesASampleTwiceIsFound) {
   EXPECT_EQ(wrong(plan.check()), "");
 }
 
-TEST(CheckTest, ASampleThatIsLostIsFoundWhereItMayComeTwice) {
-  // Two rounds: one sample comes three times, another once.
+TEST(CheckTest, ALostSampleIsDetectedInRepeatedData) {
+  // Two rounds: one sample is delivered three times, another once.
   const Plan plan(Dataset::range(10).batch(10).repeat(2), over(2));
   fault::disarm_all();
   fault::arm("cut.twice", 1);

@@ -38,8 +38,8 @@ Tail stream_tail(const Node& batch, std::optional<Tail> tail) {
   const Tail rule = batch.groups(tail)->tail;
   if (rule != Tail::short_ && rule != Tail::drop && rule != Tail::pad)
     throw ConfigError(
-        fmt::format("batch: tail={} needs to know how many samples there are; a stream does not "
-                    "say before it ends",
+        fmt::format("batch: tail={} needs the number of samples, which is unknown for a stream "
+                    "until it ends",
                     tail_name(rule)),
         {}, "use tail short, pad or drop");
   return rule;
@@ -63,7 +63,7 @@ StepFlowPtr Compiler::numbered_steps(const Node& node, std::uint64_t first_id,
     }
   }
   if (!sequences.empty() && !indexed.empty())
-    throw ConfigError("batches of a Sequence and of other data in one stream", {},
+    throw ConfigError("batches of a Sequence and other data are mixed in one stream", {},
                       "unbatch both, and batch the result");
   if (!sequences.empty())
     return sequence_steps_flow(std::move(sequences), std::move(shape.steps), first);

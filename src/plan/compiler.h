@@ -1,6 +1,6 @@
 #pragma once
-// Turns a graph into stages and flows. It walks the graph once, inputs first, and numbers sources
-// and ops in that order; each verb compiles itself with what is offered here.
+// Turns a graph into stages and flows. Walks the graph once, inputs first, and numbers sources and
+// ops in that order. Each verb compiles itself with the functions below.
 
 #include <cstdint>
 #include <optional>
@@ -24,7 +24,7 @@ class Compiler {
  public:
   explicit Compiler(const CompileOptions& options) : options_(options) {}
 
-  // A node and all below it. Ids of its samples begin at `first_id`.
+  // Compile a node and everything below it. Ids of its samples start at `first_id`.
   StagePtr samples(const Node& node, std::uint64_t first_id) {
     return node.verb->samples(*this, node, first_id);
   }
@@ -37,7 +37,7 @@ class Compiler {
   StepFlowPtr step_flow(const Node& node, std::uint64_t first_id, std::optional<Tail> tail,
                         std::vector<LeafProgram>& chains);
 
-  // What verbs need while they compile themselves
+  // For verbs that compile themselves
   [[nodiscard]] const CompileOptions& options() const { return options_; }
   /// Numbers an op; `line` describes it in errors.
   MapPlace place_of(const Op& op, std::uint64_t seed, const std::string& line);
@@ -46,16 +46,16 @@ class Compiler {
   SourcePlace next_source(std::uint64_t first_id) { return {sources_++, first_id}; }
   /// The key of a shuffle: its own seed, or the drawn one.
   [[nodiscard]] StepShuffle shuffle_key(const Seed& seed, bool reshuffle) const;
-  /// Sources and random ops so far: with the first id they say which place in a graph this is.
+  /// Sources and random ops so far; together with the first id they identify a place in the graph.
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> counts() const {
     return {sources_, random_ops_};
   }
   void note(std::string text) { notes_.push_back(std::move(text)); }
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
-  /// Some rows may be marked as masked.
+  /// Declares that rows may be masked.
   void add_mask() { masks_ = true; }
 
-  /// Everything that was noted on the way.
+  /// Moves the collected notes, warnings and flags to `program`.
   void finish(Program& program);
 
  private:
@@ -73,8 +73,8 @@ class Compiler {
   bool masks_ = false;
 };
 
-/// The tail rule of a batch node in a stream. Throws ConfigError for policies that need to know how
-/// many samples there will be.
+/// The tail rule of a batch node in a stream. Throws ConfigError for policies that need the number
+/// of samples.
 Tail stream_tail(const Node& batch, std::optional<Tail> tail);
 
 }  // namespace penstock

@@ -67,7 +67,7 @@ Result<std::size_t> pull_as(Cursor& cursor, const ElementSpec& spec, const Block
       return Failure{fmt::format("elements are {} here and {} elsewhere in the dataset",
                                  spec.text(), out.spec->text()),
                      {},
-                     "all parts of a stream must give the same fields"};
+                     "all parts of a stream must have the same fields"};
     return cursor.pull(out, pulling);
   }
   RowBuffer made(spec);

@@ -1,7 +1,7 @@
 #pragma once
-// Streams, compiled. A flow is the const description of a sequence of rows; a cursor walks through
-// it once, in one thread at a time, and can say where it is. What was pulled is worked on in
-// parallel by stages (stage.h).
+// Compiled streams. A flow is the const description of a sequence of rows. A cursor traverses it
+// once, in one thread at a time, and can save its position. Stages (stage.h) process the pulled
+// rows in parallel.
 
 #include <cstdint>
 #include <functional>
@@ -18,20 +18,20 @@
 
 namespace penstock {
 
-/// Where a cursor is: what its parts wrote, in their order.
+/// The saved position of a cursor: the numbers that its parts wrote, in their order.
 struct Anchor {
   std::vector<std::uint64_t> numbers;
   std::vector<std::string> texts;
   bool operator==(const Anchor&) const = default;
 };
 
-/// Reads an anchor in the order in which it was written; throws StateError where it is too short.
+/// Reads an anchor in the order in which it was written; throws StateError if it is too short.
 class AnchorReader {
  public:
   explicit AnchorReader(const Anchor& anchor) : anchor_(anchor) {}
   std::uint64_t number();
   std::string text();
-  /// An anchor that `write_anchor` wrote.
+  /// Reads an anchor that `write_anchor` wrote.
   Anchor anchor();
 
  private:
@@ -39,46 +39,46 @@ class AnchorReader {
   std::size_t number_ = 0;
   std::size_t text_ = 0;
 };
-/// Writes `part` so that it can be read as one piece.
+/// Writes `part` as a nested anchor.
 void write_anchor(const Anchor& part, Anchor& to);
 
-/// Runs `body(first, rows)` for all of `rows` rows, perhaps on several threads at once.
+/// Runs `body(first, rows)` for all of `rows` rows, possibly on several threads.
 class Gang {
  public:
   using Body = std::function<void(std::size_t first, std::size_t rows, const Context& context)>;
   virtual ~Gang() = default;
   virtual void run(std::size_t rows, const Context& context, const Body& body) = 0;
-  /// How many threads may work on it at once.
+  /// How many threads may run `body` at the same time.
   [[nodiscard]] virtual unsigned threads() const = 0;
 };
 
 /// What a pull needs besides the cursor.
 struct Pulling {
   Context context;
-  RowFailures* failures = nullptr;  // collects rows that cannot be made; null: the first one ends
-  Gang* gang = nullptr;             // null: everything in the calling thread
-  Clock* clock = &Clock::real();    // what rows cost is measured by it
+  RowFailures* failures = nullptr;  // collects failed rows; null: a failure ends the pull
+  Gang* gang = nullptr;             // null: run on the calling thread
+  Clock* clock = &Clock::real();    // measures the cost of rows
 };
 
-/// Rows of a block that stays with whoever made it, from `first` on.
+/// Rows of a block from `first` on. The block still belongs to the cursor.
 struct LentRows {
   const BlockView* block = nullptr;
   std::size_t first = 0;
 };
 
-/// After a failure a cursor cannot be used any more.
+/// Must not be used after a failure.
 class Cursor {
  public:
   virtual ~Cursor() = default;
-  /// Writes the next rows to `out` and returns how many: fewer than asked for only at the end. What
-  /// is not asked for is not pulled.
+  /// Writes the next rows to `out` and returns how many: fewer than requested only at the end. Does
+  /// not pull more than requested.
   virtual Result<std::size_t> pull(const BlockView& out, Pulling& pulling) = 0;
-  /// Where all of the next `rows` rows are in memory already: passes by them and says where they
-  /// are, until the next call. Otherwise no block, and nothing happens.
+  /// If the next `rows` rows are all in memory, skips them and returns where they are; valid until
+  /// the next call. Otherwise returns no block and does nothing.
   virtual LentRows lend([[maybe_unused]] std::size_t rows) { return {}; }
-  /// Where it is, between two pulls.
+  /// Saves the position; called between two pulls.
   virtual void save(Anchor& anchor) = 0;
-  /// Goes where `save` was called; for a cursor that has not pulled yet.
+  /// Moves to a saved position. Only for a cursor that has not pulled yet.
   virtual Result<void> restore(AnchorReader& anchor, Pulling& pulling) = 0;
 };
 using CursorPtr = std::unique_ptr<Cursor>;
@@ -100,22 +100,22 @@ class Flow {
 };
 using FlowPtr = std::unique_ptr<const Flow>;
 
-/// Pulls and forgets; returns how many there were.
+/// Pulls and discards rows; returns how many there were.
 Result<std::uint64_t> skip_rows(Cursor& cursor, const ElementSpec& spec, std::uint64_t rows,
                                 Pulling& pulling);
-/// Pulls rows of `spec` into `out`, which may still hold whole samples.
+/// Pulls rows of `spec` into `out`, which may be untyped.
 Result<std::size_t> pull_as(Cursor& cursor, const ElementSpec& spec, const BlockView& out,
                             Pulling& pulling);
 
 /// Copies rows picks[i] of `from` to rows i of `to`, with their identity. Both have the same spec.
 void pick_rows(const BlockView& from, std::span<const std::uint64_t> picks, const BlockView& to);
 
-/// A step that was pulled: rows for one batch node, not worked on yet.
+/// A pulled step: rows for one batch node, not yet processed.
 struct PulledStep {
   std::uint32_t leaf = 0;
   std::uint64_t pass = 0;
   std::size_t rows = 0;
-  std::uint64_t padded_to = 0;  // slots, empty ones included; 0: none are
+  std::uint64_t padded_to = 0;  // slots, including empty ones; 0: not padded
   std::unique_ptr<RowBuffer> buffer;
 };
 inline Place place_of(const PulledStep& step) {
@@ -125,14 +125,14 @@ inline Place place_of(const PulledStep& step) {
 class StepCursor {
  public:
   virtual ~StepCursor() = default;
-  /// False at the end; the step is then not touched.
+  /// Returns false at the end and leaves the step unchanged.
   virtual Result<bool> pull(PulledStep& step, Pulling& pulling) = 0;
   virtual void save(Anchor& anchor) = 0;
   virtual Result<void> restore(AnchorReader& anchor, Pulling& pulling) = 0;
 };
 using StepCursorPtr = std::unique_ptr<StepCursor>;
 
-/// A cursor over one other. An anchor has its own place first, then that of its input.
+/// A cursor over one other. Its anchor has its own numbers first, then those of its input.
 template <typename Kind, typename Input>
 class CursorOver : public Kind {
  public:
@@ -148,7 +148,7 @@ class CursorOver : public Kind {
 
  protected:
   explicit CursorOver(std::unique_ptr<Input> input) : input_(std::move(input)) {}
-  /// The numbers that say where it is, apart from its input.
+  /// The cursor's own numbers in an anchor, without those of its input.
   virtual std::span<std::uint64_t> place() { return {}; }
 
   const std::unique_ptr<Input> input_;

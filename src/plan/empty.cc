@@ -15,7 +15,7 @@ bool fills_all(const Groups& groups, std::uint64_t shares) {
   return groups.steps() > 0 && groups.fewest() >= shares;
 }
 
-/// The next larger batch size under which, with the same policy, every share has a sample.
+/// The next larger batch size with which, under the same policy, every share has a sample.
 std::optional<std::uint64_t> size_that_fills(const GroupsAndShares& given) {
   constexpr std::uint64_t kLookMax = 1 << 12;
   const auto& [groups, shares] = given;
@@ -39,7 +39,7 @@ std::string known_remedies(const GroupsAndShares& given) {
   if (const auto size = size_that_fills(given)) remedies.push_back(fmt::format("batch({})", *size));
   if (const std::uint64_t fewest = groups.fewest(); fewest > 0)
     remedies.push_back(fmt::format("at most {} process{}", fewest, fewest == 1 ? "" : "es"));
-  remedies.emplace_back("empty=deliver where the loop can do without a step");
+  remedies.emplace_back("empty=deliver if the loop can skip a step");
   return fmt::format("any of these works: {}", fmt::join(remedies, ", "));
 }
 
@@ -53,13 +53,13 @@ std::string known_remedies(const GroupsAndShares& given) {
       {}, remedies);
 }
 
-/// How many samples the last step of a stream has, nobody knows before it comes.
+/// The size of the last step of a stream is unknown until it ends.
 void refuse_stream(const GroupsAndShares& given) {
   const auto& [groups, shares] = given;
   const bool full = groups.tail == Tail::pad || groups.tail == Tail::drop;
   const bool enough = groups.tail == Tail::pad || groups.batch >= shares;
   if (full && enough) return;
-  const std::string deliver = "empty=deliver where the loop can do without a step";
+  const std::string deliver = "empty=deliver if the loop can skip a step";
   const bool drops = groups.batch >= shares;
   refuse(enough ? "the last step of a stream may leave shares without a sample"
                 : fmt::format("{} shares have no sample in any step", shares - groups.batch),

@@ -1,5 +1,5 @@
 #pragma once
-// Plans for loops that cannot leave out a step: every share must have a sample in each.
+// Plans for training loops that cannot skip a step: every share must have a sample in each.
 
 #include <cstdint>
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-/// Throws ConfigError where a share has, or of a stream may have, no sample in some step; names
-/// what would help for these numbers. A Sequence's batches show their sizes when they are there.
+/// Throws ConfigError if a share has no sample in some step or, for a stream, might have none. The
+/// remedy fits the sizes. Batches of a Sequence are not checked: their sizes are not known yet.
 void refuse_empty_shares(const PlanData& plan);
 
 }  // namespace penstock

@@ -22,7 +22,7 @@ std::string refusal(const Dataset& dataset, std::uint32_t shares, std::optional<
   return "accepted";
 }
 
-TEST(EmptyTest, EveryCaseIsRefusedExactlyWhereAShareIsEmptyAndNamesOnlyWhatHelps) {
+TEST(EmptyTest, APlanIsRejectedIfAndOnlyIfAShareIsEmptyAndEveryRemedyWorks) {
   constexpr Tail kTails[] = {Tail::short_, Tail::even, Tail::pad, Tail::drop, Tail::wrap};
   const auto empty_share = [](std::int64_t count, std::int64_t size, std::uint32_t shares,
                               Tail tail) {
@@ -59,7 +59,7 @@ TEST(EmptyTest, EveryCaseIsRefusedExactlyWhereAShareIsEmptyAndNamesOnlyWhatHelps
         }
 }
 
-TEST(EmptyTest, TheNumbersAreSaid) {
+TEST(EmptyTest, TheErrorContainsTheSizes) {
   EXPECT_THAT(refusal(Dataset::range(97).batch(16), 4),
               AllOf(HasSubstr("batch(16): 3 of 4 shares have no sample in a step of 1"),
                     HasSubstr("N = 97 samples, G = 16, R = 4"), HasSubstr("tail=even"),
@@ -67,7 +67,7 @@ TEST(EmptyTest, TheNumbersAreSaid) {
                     HasSubstr("at most 1 process"), HasSubstr("empty=deliver")));
 }
 
-TEST(EmptyTest, OnlyStepsThatAreThereCount) {
+TEST(EmptyTest, OnlyExistingStepsCount) {
   const Dataset ten = Dataset::range(10).batch(4);  // 4, 4, 2
   EXPECT_THAT(refusal(ten, 3), HasSubstr("in a step of 2"));
   EXPECT_EQ(refusal(ten.take(2), 3), "accepted");

@@ -1,5 +1,5 @@
 #pragma once
-// Epochs that are counted in steps: whether the data has that many, and the same in words.
+// Epochs counted in steps: checks that the data has enough, and describes them.
 
 #include <optional>
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace penstock {
 
-/// Throws ConfigError where a pass of `pass` steps does not allow such epochs.
+/// Throws ConfigError if a pass of `pass` steps does not allow such epochs.
 void check_epoch_steps(const Cardinality& pass, const std::optional<EpochSteps>& epochs);
 [[noreturn]] void throw_too_few(std::uint64_t pass_steps, std::uint64_t asked);
-/// What epochs and passes have to do with each other.
+/// Describes how epochs and passes are related.
 std::string epochs_text(const PlanData& plan);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// The plan in words.
+// The description of a plan.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,7 +23,7 @@ std::string counted(std::uint64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-/// Rows of each share of a padded step; of a stream, which has no steps to look at yet, of any.
+/// Rows of each share of a padded step; for a stream, whose steps are unknown, of any step.
 std::uint64_t slots_of(const Plan& plan, std::uint64_t step) {
   const std::uint64_t shares = plan.shares().total;
   if (!plan.data()->program.stream)
@@ -39,12 +39,12 @@ std::string sized(const Cardinality& size, const char* what) {
 void explain_cut(const Plan& plan, std::string& text) {
   if (has_sequence(plan.data()->program)) {
     text += fmt::format(
-        "  each batch of the Sequence, as large as it is, is cut over {}\n",
+        "  each batch of the Sequence, whatever its size, is cut over {}\n",
         plan.shares().total == 1
             ? "1 share"
             : fmt::format("{} shares whose sizes differ by at most one", plan.shares().total));
     if (plan.shares().count < plan.shares().total)
-      text += "  every process asks for every batch and keeps its own shares\n";
+      text += "  every process requests every batch and keeps its own shares\n";
     return;
   }
   const auto line = [&](const char* which, std::uint64_t step) {
@@ -68,7 +68,7 @@ void explain_cut(const Plan& plan, std::string& text) {
     line("last step ", plan.steps().count() - 1);
 }
 
-/// Batches below an unbatch drop and repeat too, but have no empty slots.
+/// Batches below an unbatch also drop and repeat samples, but have no empty slots.
 void add_cost(const Node& node, std::optional<Tail> tail, std::uint64_t shares, TailCost& cost) {
   if (const auto found = node.groups(tail)) {
     const Groups& groups = *found;
@@ -92,10 +92,9 @@ void add_cost(const Node& node, std::optional<Tail> tail, std::uint64_t shares, 
 void explain_tail(const Plan& plan, std::string& text) {
   const TailCost cost = plan.tail_cost();
   if (cost.dropped > 0)
-    text += fmt::format("  tail drop: {} samples are left out each time through\n", cost.dropped);
+    text += fmt::format("  tail drop: {} samples are dropped each time through\n", cost.dropped);
   if (cost.repeated > 0)
-    text +=
-        fmt::format("  tail wrap: {} samples come once more each time through\n", cost.repeated);
+    text += fmt::format("  tail wrap: {} samples are repeated each time through\n", cost.repeated);
   if (cost.pads)
     text += fmt::format(
         "  tail pad: {} each time through; samples weigh shares * rows / step's samples, empty "
@@ -108,8 +107,8 @@ void explain_tail(const Plan& plan, std::string& text) {
         "  every sample weighs the same: weight 1, loss_scale = shares * rows / step's samples\n";
 }
 
-/// Shares are smallest in the last step or, where steps are shuffled or concatenated, in some step
-/// before it; that one is not looked for.
+/// Shares are smallest in the last step. With shuffled or concatenated steps it may be an earlier
+/// one, which this does not search for.
 void explain_empty(const Plan& plan, std::string& text) {
   if (!plan.steps().is_counted() || plan.steps().count() == 0) return;
   const auto sizes = plan.cut(plan.steps().count() - 1);
@@ -129,11 +128,11 @@ void explain_means(const Plan& plan, std::string& text) {
   }
   text += fmt::format("  look-ahead: {}\n",
                       hints.lookahead_bytes
-                          ? fmt::format("batches of {} in all", size_text(*hints.lookahead_bytes))
-                          : "batches of a quarter of the free memory in all, over all loaders");
+                          ? fmt::format("up to {} of batches", size_text(*hints.lookahead_bytes))
+                          : "up to a quarter of the free memory, over all loaders");
   const unsigned cores = usable_cores();
   const unsigned threads = std::min(hints.threads.value_or(cores), cores);
-  text += threads == 0 ? "  threads: none, work is done in the caller's\n"
+  text += threads == 0 ? "  threads: none, the caller's thread computes\n"
                        : fmt::format(
                              "  threads: {} of the {} that all loaders of a process share "
                              "on this machine\n",

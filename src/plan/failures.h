@@ -1,5 +1,5 @@
 #pragma once
-// Rows that could not be made, where policy says to go on without them.
+// Failed rows, for policies that skip them.
 
 #include <fmt/format.h>
 
@@ -19,11 +19,11 @@
 
 namespace penstock {
 
-/// Failures of one step, from any thread.
+/// Failures of one step. Thread-safe.
 class RowFailures {
  public:
-  /// `flag` is the row's own in Identity::failed, which says which row it is, however the block
-  /// was cut; null where there is no row.
+  /// `flag` is the row's flag in Identity::failed; its address identifies the row however the block
+  /// was split. Null if the failure belongs to no row.
   void add(Failure failure, const std::uint8_t* flag) {
     Lock lock(mutex_);
     failures_.emplace_back(std::move(failure), flag);
@@ -33,7 +33,7 @@ class RowFailures {
     for (auto& [failure, flag] : take_all()) taken.push_back(std::move(failure));
     return taken;
   }
-  /// With `row` counted from `flags` on.
+  /// Returns the failures, with `row` counted from `flags`.
   [[nodiscard]] std::vector<Failure> take_rows(const std::uint8_t* flags) {
     std::vector<Failure> taken;
     for (auto& [failure, flag] : take_all()) {
@@ -54,7 +54,7 @@ class RowFailures {
   std::vector<Entry> failures_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
-/// `body(first, rows)`, where a lack of memory is a failure of one of its rows.
+/// Runs `body(first, rows)`; running out of memory becomes a failure of one of its rows.
 template <typename Body>
 Result<void> within_memory(Body& body, std::size_t first, std::size_t rows) {
   try {
@@ -66,7 +66,7 @@ Result<void> within_memory(Body& body, std::size_t first, std::size_t rows) {
   }
 }
 
-/// Says how large the file of a sample is for which there was not enough memory.
+/// Adds the file size to the message of a sample that ran out of memory.
 inline void add_file_size(Failure& failure) {
   std::error_code unknown;
   const std::uint64_t bytes = std::filesystem::file_size(failure.where.file, unknown);
@@ -74,16 +74,16 @@ inline void add_file_size(Failure& failure) {
 }
 
 /// Calls `body(first, rows)` for the rows of `out` that have not failed, in as few runs as
-/// possible. A failure that may pass is tried again, three times at most, and then returned; for a
-/// lack of memory it is the sample's then. Any other marks its row, and the rest goes on; where
-/// nobody collects failures it is returned. (Flags without a collector are for rows that were
-/// masked.)
+/// possible. A transient failure is retried up to three times and then returned; running out of
+/// memory then becomes the sample's failure. Any other failure marks its row, and the remaining
+/// rows are computed; without a collector the failure is returned. (Flags without a collector are
+/// for masked rows.)
 template <typename Body>
 Result<void> for_good_rows(const BlockView& out, const IdSpace& ids, Body body) {
   constexpr int kTriesMax = 3;
   std::uint8_t* const failed = out.identity.failed;
   std::size_t row = 0;
-  std::size_t run_max = out.rows;  // 1 where a function cannot say which row was wrong
+  std::size_t run_max = out.rows;  // 1 if the function cannot tell which row failed
   int tries = 0;
   while (row < out.rows) {
     if (failed != nullptr && failed[row] != 0) {
@@ -99,11 +99,11 @@ Result<void> for_good_rows(const BlockView& out, const IdSpace& ids, Body body) 
       continue;
     }
     Failure& failure = done.failure();
-    if (failure.row > 0) tries = 0;  // another row than the one that was tried before
+    if (failure.row > 0) tries = 0;  // not the row that was retried
     const bool row_known = failure.row_known || end - row == 1;
     const bool no_memory = failure.kind == Failure::Kind::no_memory;
     if ((failure.transient() || (no_memory && row_known)) && ++tries <= kTriesMax) {
-      row += failure.row;  // what came before it is done
+      row += failure.row;  // the rows before it are done
       Clock::real().pause(std::chrono::milliseconds(1 << (2 * tries)));
       continue;
     }

@@ -1,6 +1,6 @@
 #pragma once
-// What is pulled from a stream, rows or whole steps, so that verbs that work on both are written
-// once: a cursor over `Kind` implements `next(out, pulling)`, which returns how many it wrote.
+// The two kinds of stream elements, rows and whole steps, so that verbs for both are written once.
+// A cursor over `Kind` implements `next(out, pulling)`, which returns how many it wrote.
 
 #include <cstdint>
 #include <memory>
@@ -19,7 +19,7 @@ struct OverRows {
 
   static std::size_t size(Out out) { return out.rows; }
   static Pulled pulled(Result<std::size_t> count) { return count; }
-  /// Writes up to `count` rows from row `first` of `out` on.
+  /// Writes up to `count` rows, starting at row `first` of `out`.
   static Result<std::size_t> pull(Cursor& from, Out out, std::size_t first, std::size_t count,
                                   Pulling& pulling) {
     const Scratch::Frame frame(pulling.context.scratch);
@@ -58,8 +58,8 @@ struct OverSteps {
   }
 };
 
-/// A flow with one input. `Made(input flow, turn, facts...)` is its cursor, which may refer to the
-/// facts.
+/// A flow with one input. Its cursor is a `Made(input flow, turn, facts...)`, which may refer to
+/// the facts.
 template <typename Base, typename InputFlow, typename Made, typename... Facts>
 class OneInputFlow final : public Base {
  public:
@@ -87,7 +87,7 @@ FlowPtr rows_over(std::unique_ptr<const InputFlow> input, const ElementSpec& spe
   return std::make_unique<OneInputFlow<Flow, InputFlow, Made, Facts...>>(
       std::move(input), std::tuple<Facts...>(std::move(facts)...), spec, std::move(ids));
 }
-/// Rows of `spec` that have the ids of the input's rows.
+/// Rows of `spec` with the ids of the input's rows.
 template <typename Made, typename... Facts>
 FlowPtr same_rows_over(FlowPtr input, const ElementSpec& spec, Facts... facts) {
   IdSpace ids = input->ids();

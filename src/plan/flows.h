@@ -1,5 +1,5 @@
 #pragma once
-// Data that is found by number, as a stream.
+// Indexed data as a stream.
 
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-// Rows of streams: order, ids, occurrences, and going on anywhere.
+// Rows of streams: order, ids, occurrences, and resuming at any position.
 #include "plan/flows.h"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ class Puller {
  public:
   explicit Puller(const Flow& flow, Turn turn = {0, 0}) : flow_(flow), cursor_(flow.open(turn)) {}
 
-  /// False where fewer came than were asked for.
+  /// False if fewer rows arrived than were requested.
   bool pull(std::size_t wanted, Rows& to) {
     RowBuffer buffer(flow_.spec());
     buffer.reserve(wanted);
@@ -168,12 +168,12 @@ std::vector<Case> cases() {
   };
 }
 
-TEST(FlowsTest, RowsComeInTheirOrder) {
+TEST(FlowsTest, RowsArriveInOrder) {
   for (const Case& each : cases())
     EXPECT_EQ(rows_of(each.dataset).values, each.values) << each.name;
 }
 
-/// Resume equals no-resume, whatever was pulled at a time before and after.
+/// A resumed cursor delivers the same rows, for any sizes of pulls before and after.
 void check_every_position(const Dataset& dataset, Turn turn, std::mt19937& draw) {
   const FlowPtr flow = flow_of(dataset);
   const Rows whole = Puller(*flow, turn).rest();
@@ -196,7 +196,7 @@ void check_every_position(const Dataset& dataset, Turn turn, std::mt19937& draw)
   }
 }
 
-TEST(FlowsTest, RestoreAtEveryPositionGivesTheRest) {
+TEST(FlowsTest, RestoreAtEveryPositionDeliversTheRest) {
   std::mt19937 draw(7);  // NOLINT: the same each time
   const auto shuffled = [](const Dataset& in, std::uint64_t window, bool reshuffle) {
     return in.shuffle({.seed = 3, .reshuffle_each_epoch = reshuffle, .window = window});
@@ -225,7 +225,7 @@ TEST(FlowsTest, RestoreAtEveryPositionGivesTheRest) {
   }
 }
 
-TEST(FlowsTest, InterleaveIsAsInTfData) {
+TEST(FlowsTest, InterleaveEqualsTfData) {
   const Dataset example = Dataset::range(1, 6).interleave(
       [](std::int64_t x) { return Dataset::from_tensors(Tensor::scalar(x)).repeat(6); },
       {.cycle = 2, .block = 4});
@@ -264,10 +264,10 @@ Values interleaved(const std::vector<Values>& inputs, std::size_t cycle, std::si
   }
 }
 
-TEST(FlowsTest, InterleaveOfAnyShapeIsAsDefined) {
+TEST(FlowsTest, InterleaveOfAnyShapeMatchesItsDefinition) {
   std::mt19937 draw(11);  // NOLINT: the same each time
   for (int trial = 0; trial < 300; ++trial) {
-    const bool is_long = trial % 10 == 7;  // longer than what is made ahead
+    const bool is_long = trial % 10 == 7;  // longer than the rows computed in advance
     std::vector<Values> inputs(draw() % 8);
     for (std::size_t i = 0; i < inputs.size(); ++i)
       for (std::uint64_t k = 0, rows = draw() % (is_long ? 700 : 12); k < rows; ++k)
@@ -291,7 +291,7 @@ TEST(FlowsTest, InterleaveOfAnyShapeIsAsDefined) {
   }
 }
 
-TEST(FlowsTest, WhatIsLentIsWhatWouldHaveBeenPulled) {
+TEST(FlowsTest, LentRowsEqualPulledRows) {
   const Dataset dataset = rising(1000, 2000).map([](std::int64_t x) { return 3 * x; });
   const FlowPtr flow = flow_of(dataset);
   const CursorPtr cursor = flow->open({0, 4});
@@ -302,7 +302,7 @@ TEST(FlowsTest, WhatIsLentIsWhatWouldHaveBeenPulled) {
   std::mt19937 draw(3);  // NOLINT: the same each time
   for (std::uint64_t position = 0; position < 2000;) {
     const std::size_t rows = std::min<std::uint64_t>(1 + draw() % 40, 2000 - position);
-    // Whether rows are made ahead depends on how long they take; what they are does not.
+    // Timing decides whether rows are computed in advance; the values do not depend on it.
     LentRows got = cursor->lend(rows);
     const BlockView view = buffer.rows(0, rows);
     if (got.block == nullptr) {
@@ -321,7 +321,7 @@ TEST(FlowsTest, WhatIsLentIsWhatWouldHaveBeenPulled) {
   EXPECT_EQ(cursor->lend(1).block, nullptr);
 }
 
-TEST(FlowsTest, WindowsArePermutedEachInItself) {
+TEST(FlowsTest, EachWindowIsPermutedSeparately) {
   for (const bool reshuffle : {true, false}) {
     const Dataset dataset =
         generated(10).shuffle({.seed = 9, .reshuffle_each_epoch = reshuffle, .window = 4});
@@ -338,7 +338,7 @@ TEST(FlowsTest, WindowsArePermutedEachInItself) {
   }
 }
 
-TEST(FlowsTest, WhatIsLeftKeepsItsId) {
+TEST(FlowsTest, RemainingRowsKeepTheirIds) {
   EXPECT_THAT(rows_of(generated(7).filter(kEven)).ids, ElementsAre(0, 2, 4, 6));
   EXPECT_THAT(rows_of(generated(5).skip(1).shard(2, 1)).ids, ElementsAre(2, 4));
   EXPECT_THAT(rows_of(Dataset::range(10, 15).filter(kEven)).ids, ElementsAre(0, 2, 4));
@@ -346,7 +346,7 @@ TEST(FlowsTest, WhatIsLeftKeepsItsId) {
               ElementsAre(2, 3));
 }
 
-TEST(FlowsTest, WhatIsMadeOfOneElementIsNumberedAnew) {
+TEST(FlowsTest, RowsOfAnExpandedElementGetNewIds) {
   EXPECT_THAT(rows_of(generated(4).skip(1).flat_map(kTens)).ids, ElementsAre(0, 1, 2, 3, 4, 5));
   const Dataset pairs =
       generated(3).map([](std::int64_t x) { return std::tuple(x, x); }).map([](const Sample& s) {
@@ -355,7 +355,7 @@ TEST(FlowsTest, WhatIsMadeOfOneElementIsNumberedAnew) {
   EXPECT_THAT(rows_of(pairs.unbatch()).ids, ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
-TEST(FlowsTest, IdsAfterAStreamBeginFarBehindIt) {
+TEST(FlowsTest, IdsAfterAStreamStartAfterAReservedRange) {
   EXPECT_THAT(rows_of(generated(1).concatenate(generated(1)).concatenate(Dataset::range(1))).ids,
               ElementsAre(0, kStreamIds, 2 * kStreamIds));
   EXPECT_THAT(rows_of(Dataset::range(3).filter(kEven).concatenate(generated(1))).ids,
@@ -371,7 +371,7 @@ TEST(FlowsTest, OccurrencesCountTheRounds) {
   EXPECT_THAT(rows_of(Dataset::range(1).repeat(3).filter(kEven)).occurrences, ElementsAre(0, 1, 2));
 }
 
-TEST(FlowsTest, ADatasetOfAnElementRunsInATurnOfItsOwn) {
+TEST(FlowsTest, TheDatasetOfAnElementHasItsOwnTurn) {
   const auto started = std::make_shared<std::vector<std::pair<std::uint64_t, std::uint64_t>>>();
   const Dataset dataset = generated(3).flat_map([started](std::int64_t) {
     return Dataset::from_generator([started](GeneratorStart start) {
@@ -391,7 +391,7 @@ TEST(FlowsTest, AnEndlessRepeatEndsAfterARoundWithoutRows) {
   EXPECT_EQ(rows_of(dies.repeat()).values, (Values{0, 1, 0, 1, 0, 1}));
 }
 
-// What is not asked for is not pulled
+// Only requested elements are pulled
 
 struct Counted {
   std::shared_ptr<int> calls = std::make_shared<int>(0);
@@ -405,7 +405,7 @@ struct Counted {
   }
 };
 
-TEST(FlowsTest, NothingIsPulledThatIsNotAskedFor) {
+TEST(FlowsTest, OnlyRequestedElementsArePulled) {
   using Verb = std::function<Dataset(const Dataset&)>;
   const auto each = [](const std::function<int(int)>& needed, const Verb& verb) {
     for (const int rows : {0, 1, 2, 5, 9, 40}) {
@@ -447,7 +447,7 @@ TEST(FlowsTest, NothingIsPulledThatIsNotAskedFor) {
        });
 }
 
-TEST(FlowsTest, NeitherAreRowsOfWhatAnElementOpens) {
+TEST(FlowsTest, OnlyRequestedRowsOfAnOpenedDatasetArePulled) {
   for (const std::size_t rows : {1U, 2U, 7U, 24U, 100U}) {
     for (const std::uint64_t block : {1U, 2U, 5U}) {
       const Counted counted;

@@ -23,7 +23,7 @@ class IndexedFlow final : public Flow {
   const std::uint64_t size_;
 };
 
-/// Bytes of a row, or 0 where that is not known.
+/// Bytes of a row, or 0 if unknown.
 std::uint64_t dense_row_bytes(const ElementSpec& spec) {
   std::uint64_t bytes = 0;
   for (const FieldSpec& field : spec.fields) {
@@ -33,8 +33,8 @@ std::uint64_t dense_row_bytes(const ElementSpec& spec) {
   return bytes;
 }
 
-/// Rows are made some at a time ahead of what is asked for, where that pays;
-/// nobody can tell, since any row may be asked for at any time.
+/// Computes some rows in advance where that pays. The results are the same, since a row of indexed
+/// data may be requested at any time.
 class IndexedCursor final : public Cursor {
  public:
   IndexedCursor(const IndexedFlow& flow, Turn turn)
@@ -77,9 +77,9 @@ class IndexedCursor final : public Cursor {
   }
 
  private:
-  /// How many rows to compute at a time. Costly ones so that every thread has something to do, but
-  /// for no longer than some 20 ms or one row takes: nobody may want the rest. Cheap ones so that
-  /// asking costs little against computing them.
+  /// How many rows to compute at a time. Costly rows: enough for every thread, but at most about 20
+  /// ms of work or one row, since the rest may never be requested. Cheap rows: enough to make the
+  /// cost of a call negligible.
   [[nodiscard]] std::uint64_t rows_at_once(const Pulling& pulling) const {
     constexpr std::int64_t kCostly = 20'000;
     constexpr std::int64_t kCheap = 1'000;
@@ -96,7 +96,7 @@ class IndexedCursor final : public Cursor {
     return std::min(kCheapRows, kCheapBytes / row_bytes_);
   }
 
-  /// False where one of them cannot be made: that is told when its turn comes.
+  /// Returns false if a row fails; that failure is reported when the row is requested.
   bool look_ahead(std::size_t rows, Pulling& pulling) {
     if (!ahead_) ahead_ = std::make_unique<RowBuffer>(flow_.spec());
     ahead_->reserve(rows);
@@ -114,7 +114,7 @@ class IndexedCursor final : public Cursor {
     return true;
   }
 
-  /// The rows from the position on; returns how many could be made.
+  /// Computes the rows from the position on; returns how many succeeded.
   Result<std::size_t> make(const BlockView& part, Pulling& pulling) {
     const Nanoseconds began = pulling.clock->now();
     auto kept = run_stage(*flow_.stage_, {turn_, position_, nullptr}, part, pulling);
@@ -125,8 +125,8 @@ class IndexedCursor final : public Cursor {
   const IndexedFlow& flow_;
   const Turn turn_;
   std::uint64_t position_ = 0;
-  std::int64_t row_cost_ = -1;     // nanoseconds of all threads together, as measured last
-  const std::uint64_t row_bytes_;  // 0 where they differ
+  std::int64_t row_cost_ = -1;     // nanoseconds summed over all threads, last measurement
+  const std::uint64_t row_bytes_;  // 0 if rows differ in size
   std::unique_ptr<RowBuffer> ahead_;
   BlockView ahead_rows_;           // of the buffer
   std::uint64_t ahead_first_ = 0;  // positions in the buffer

@@ -1,4 +1,4 @@
-// Rows through an op, and rows that were pulled.
+// Rows processed by an op, and pulled rows.
 // tested in src/verb/map_test.cc
 #include <utility>
 
@@ -35,7 +35,7 @@ class PulledStage final : public Stage {
   }
 
  private:
-  /// Samples of a spec that running showed, into columns, or the other way round.
+  /// Converts samples whose spec was unknown until now to columns, or the reverse.
   Result<void> write(const Ask& ask, const BlockView& out, std::size_t row, std::size_t end) const {
     for (; row < end; ++row) {
       if (out.identity.failed != nullptr && out.identity.failed[row] != kRowGood) continue;
@@ -96,7 +96,7 @@ class MapStage final : public Stage {
     OpContext op_context(context);
     RowRng rng;
     if (op_->random()) {
-      // Without the promise each plan draws numbers of its own.
+      // Without this promise each plan draws its own numbers.
       const auto own = PENSTOCK_OFF("random.key") ? reinterpret_cast<std::uintptr_t>(this) : 0;
       const RandomKey key{place_.seed + own, place_.ordinal, pass};
       rng = [this, key, &out](std::size_t row) {

@@ -1,5 +1,5 @@
 #pragma once
-// A stage that asks its one input for other positions.
+// A stage that computes other positions of its one input.
 
 #include <cstdint>
 #include <memory>
@@ -13,8 +13,8 @@ namespace penstock {
 
 using Positions = std::span<std::uint64_t>;
 
-/// A stage that asks its one input for other positions; `Moving` is called as `moving(ask,
-/// positions there)`.
+/// A stage that computes other positions of its one input; `Moving` is called as `moving(ask, input
+/// positions)`.
 template <typename Moving>
 class MovedStage final : public Stage {
  public:

@@ -24,7 +24,7 @@ inline Dataset generated(std::int64_t count, std::int64_t bad = -1) {
       {.name = "printer"});
 }
 
-/// The same from one that says where it is, in bytes that are no text.
+/// The same from one with save() and restore(), whose cursor is not text.
 struct Counter {
   std::int64_t count = 0;
   std::int64_t next = 0;

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-/// Fills `step` with the rows at `place`, and says how many there are.
+/// Fills `step` with the rows at `place`; returns how many there are.
 Result<std::size_t> make_rows(const StagePtr& stage, const Place& place, PulledStep& step,
                               Pulling& pulling) {
   if (!step.buffer || &step.buffer->spec() != &stage->spec())
@@ -33,7 +33,7 @@ Result<std::size_t> make_rows(const SequenceLeaf& leaf, const Place& place, Pull
   return rows;
 }
 
-/// Steps that are found by number, made of `Leaf`s.
+/// Steps found by number; each `Leaf` computes the rows of one batch node.
 template <typename Leaf>
 class NumberedFlow final : public StepFlow {
  public:

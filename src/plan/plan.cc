@@ -23,8 +23,8 @@ void check_shares(const Shares& shares) {
     throw ConfigError(fmt::format("shares: {} are above {}", shares.total, kSharesMax));
   if (shares.count < 1) throw ConfigError("shares: count must be positive, got 0");
   if (shares.first >= shares.total || shares.count > shares.total - shares.first)
-    throw ConfigError(fmt::format("shares: {} from {} on are not among {}", shares.count,
-                                  shares.first, shares.total));
+    throw ConfigError(fmt::format("shares: {} from {} on are out of range: there are {}",
+                                  shares.count, shares.first, shares.total));
 }
 
 std::uint64_t draw_seed() {
@@ -59,7 +59,7 @@ void refuse_drawn_seed(const PlanData& plan, std::uint32_t processes) {
   throw ConfigError(
       fmt::format("shuffle: Seed::random() would draw another seed in each of {} processes",
                   processes),
-      {}, "give it a seed: the same for all, another for each run if you like");
+      {}, "set one seed for all processes; it may differ from run to run");
 }
 
 const Dataset& Plan::dataset() const {
@@ -85,7 +85,7 @@ std::optional<Cardinality> Plan::samples() const {
   const Steps& steps = data_->program.steps;
   if (data_->program.stream || has_sequence(data_->program)) return Cardinality::unknown();
   if (steps.rows() != kUncounted) return cardinality(steps.rows());
-  // A shard of steps, or some of shuffled ones: which samples depends on the pass.
+  // A shard of steps, or some shuffled steps: the samples depend on the pass.
   if (steps.count() > kWalkMax) return std::nullopt;
   std::uint64_t total = 0;
   for (std::uint64_t step = 0; step < steps.count(); ++step)
@@ -108,7 +108,8 @@ std::uint64_t batch_samples_of(const PlanData& plan) {
 }
 
 std::uint64_t largest_step_of(const PlanData& plan) {
-  // Until a larger one comes: that a stream may be larger is no reason to take the memory for it.
+  // The initial size; it grows when a larger step arrives, so that memory is not reserved for
+  // nothing.
   constexpr std::uint64_t kStreamShare = 1 << 16;
   std::uint64_t largest = 1;
   const auto shape = steps_of(*plan.dataset.node(), plan.options.tail, plan.drawn_seed);
@@ -126,10 +127,11 @@ std::uint64_t largest_step_of(const PlanData& plan) {
 
 std::vector<std::uint64_t> Plan::cut(std::uint64_t step) const {
   if (has_sequence(data_->program))
-    throw ConfigError("cut: how many rows a Sequence's batch has shows when it is asked for");
+    throw ConfigError("cut: the size of a Sequence's batch is unknown until it is requested");
   const bool stream = data_->program.stream != nullptr;
   if (!stream && step >= data_->geometry.steps())
-    throw ConfigError(fmt::format("step {} of a pass of {} steps", step, data_->geometry.steps()));
+    throw ConfigError(fmt::format("step {} is out of range: the pass has {} steps", step,
+                                  data_->geometry.steps()));
   const Place full{0, {}, 0, batch_samples()};
   const Cut cut = cut_of(stream ? full : data_->geometry.step(0, step), shares().total);
   std::vector<std::uint64_t> sizes;

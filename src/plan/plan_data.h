@@ -1,5 +1,5 @@
 #pragma once
-// What stands behind a Plan.
+// The private data of a Plan.
 
 #include <cstdint>
 
@@ -21,10 +21,10 @@ struct PlanData {
   PlanOptions options;
   std::uint64_t drawn_seed;
   Program program;
-  Geometry geometry;  // of a pass that is not resumed
+  Geometry geometry;  // of a pass that was not resumed
 };
 
-/// What decides whether every share has samples in every step.
+/// The sizes that decide whether every share has samples in every step.
 struct GroupsAndShares {
   Groups groups;         // N and G
   std::uint64_t shares;  // R
@@ -32,14 +32,14 @@ struct GroupsAndShares {
 
 /// The largest global batch.
 std::uint64_t batch_samples_of(const PlanData& plan);
-/// Samples, or rows where they are padded, of the largest step: less than the batch size where
-/// there are fewer samples. Of a stream, up to which memory is taken in advance.
+/// Samples (rows if padded) of the largest step: less than the batch size if there are fewer
+/// samples. For a stream, the number of rows for which memory is reserved in advance.
 std::uint64_t largest_step_of(const PlanData& plan);
-/// Throws ConfigError where a batch node with tail=strict has a short step, or shares of different
+/// Throws ConfigError if a batch node with tail=strict has a short step, or shares of different
 /// sizes.
 void check_strict(const PlanData& plan);
-/// Throws ConfigError where a seed is drawn: `processes` that cannot tell each other would each
-/// have an order of their own.
+/// Throws ConfigError for random seeds: `processes` that cannot communicate would each draw another
+/// one.
 void refuse_drawn_seed(const PlanData& plan, std::uint32_t processes);
 
 }  // namespace penstock

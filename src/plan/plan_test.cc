@@ -48,12 +48,14 @@ TEST(PlanTest, SingleSamplesAreNotPlanned) {
   EXPECT_THAT(refusal(numbers(4), {}), AllOf(HasSubstr("batches"), HasSubstr(".batch(1)")));
 }
 
-TEST(PlanTest, SharesMustBeAmongThoseThereAre) {
+TEST(PlanTest, SharesMustBeInRange) {
   const Dataset data = numbers(4).batch(2);
   EXPECT_THAT(refusal(data, {.shares = {0, 0, 1}}), HasSubstr("total must be positive"));
   EXPECT_THAT(refusal(data, {.shares = {4, 0, 0}}), HasSubstr("count must be positive"));
-  EXPECT_THAT(refusal(data, {.shares = {4, 4, 1}}), HasSubstr("1 from 4 on are not among 4"));
-  EXPECT_THAT(refusal(data, {.shares = {4, 2, 3}}), HasSubstr("3 from 2 on are not among 4"));
+  EXPECT_THAT(refusal(data, {.shares = {4, 4, 1}}),
+              HasSubstr("1 from 4 on are out of range: there are 4"));
+  EXPECT_THAT(refusal(data, {.shares = {4, 2, 3}}),
+              HasSubstr("3 from 2 on are out of range: there are 4"));
   EXPECT_THAT(refusal(data, {.shares = {4, 1, UINT32_MAX}}), HasSubstr("not among"));
   EXPECT_EQ(refusal(data, {.shares = {4, 2, 2}}), "it was accepted");
 }
@@ -94,7 +96,7 @@ TEST(PlanTest, StepsSamplesAndCutsAddUp) {
   }
 }
 
-TEST(PlanTest, TheGlobalBatchIsCutTheSameWhicheverSharesAreServedHere) {
+TEST(PlanTest, TheCutDoesNotDependOnTheLocalShares) {
   const Dataset data = numbers(103).batch(16);
   const Plan all(data, {.shares = {5, 0, 5}});
   EXPECT_THAT(all.cut(0), ElementsAre(4, 3, 3, 3, 3));
@@ -103,7 +105,7 @@ TEST(PlanTest, TheGlobalBatchIsCutTheSameWhicheverSharesAreServedHere) {
   EXPECT_THAT(Plan(numbers(2).batch(16), {.shares = of(4)}).cut(0), ElementsAre(1, 1, 0, 0));
 }
 
-TEST(PlanTest, AStepBeyondTheEndIsRefusedWithTheNumbers) {
+TEST(PlanTest, AStepBeyondTheEndThrowsWithBothNumbers) {
   const Plan plan(numbers(10).batch(4));
   try {
     (void)plan.cut(3);
@@ -121,7 +123,7 @@ TEST(PlanTest, EndlessDataHasEndlessSteps) {
   EXPECT_THAT(plan.cut(3'000'000'002), ElementsAre(2));
 }
 
-TEST(PlanTest, WhereOnlyALongWalkWouldTellSamplesAreNotCounted) {
+TEST(PlanTest, SamplesAreUncountedIfCountingNeedsALongWalk) {
   EXPECT_EQ(Plan(numbers(1'000'000).batch(4).shard(2, 0)).samples(), std::nullopt);
   EXPECT_EQ(Plan(numbers(1'000'000).batch(4).shuffle()).samples(), Cardinality::of(1'000'000));
 }
@@ -132,7 +134,7 @@ TEST(PlanTest, TheLargestOfSeveralBatchSizesIsNamed) {
             7U);
 }
 
-TEST(PlanTest, BatchBytesAreWhatABatchHolds) {
+TEST(PlanTest, BatchBytesEqualTheSizeOfABatch) {
   const auto rows = Tensor::of<float>(std::vector<float>(1300), {13, 100});
   const Dataset data = Dataset::zip({Dataset::from_tensor_slices(rows), numbers(13)}).batch(13);
   const Plan plan(data);
@@ -141,7 +143,7 @@ TEST(PlanTest, BatchBytesAreWhatABatchHolds) {
   EXPECT_EQ(cut.batch_bytes(), run_block(plan, {0, 0, 0, 5}).bytes());
 }
 
-TEST(PlanTest, BatchBytesAreUnknownWhereOnlyRunningShowsThem) {
+TEST(PlanTest, BatchBytesAreUnknownForAnUnknownSpec) {
   const auto same = [](const Sample& sample) { return sample; };
   EXPECT_EQ(Plan(numbers(4).map(same).batch(2)).batch_bytes(), std::nullopt);
   EXPECT_NE(
@@ -149,7 +151,7 @@ TEST(PlanTest, BatchBytesAreUnknownWhereOnlyRunningShowsThem) {
       std::nullopt);
 }
 
-TEST(PlanTest, ATailPolicyFillsInOnlyWhereBatchNamedNone) {
+TEST(PlanTest, TheTailOfThePlanAppliesOnlyToBatchesWithoutOne) {
   const PlanOptions drop{.tail = Tail::drop};
   EXPECT_EQ(Plan(numbers(10).batch(4), drop).steps(), Cardinality::of(2));
   EXPECT_EQ(Plan(numbers(10).batch(4, {.tail = Tail::short_}), drop).steps(), Cardinality::of(3));
@@ -177,7 +179,7 @@ TEST(PlanTest, MakingAndReadingAPlanCallsNoUserFunction) {
   EXPECT_EQ(*calls, 0);
 }
 
-TEST(PlanTest, ASeedIsDrawnOncePerPlanAndCanBeGivenAgain) {
+TEST(PlanTest, ASeedIsDrawnOncePerPlanAndCanBePassedToAnother) {
   const Dataset data = numbers(60).shuffle({.seed = Seed::random()}).batch(60);
   const Plan plan(data);
   const Plan copy = plan;  // NOLINT(performance-unnecessary-copy-initialization): copies share
@@ -188,7 +190,7 @@ TEST(PlanTest, ASeedIsDrawnOncePerPlanAndCanBeGivenAgain) {
     EXPECT_EQ(first_step(again, pass), first_step(plan, pass));
 }
 
-TEST(PlanTest, ADrawnSeedIsASeedLikeAnyOther) {
+TEST(PlanTest, ADrawnSeedGivesTheSameOrderAsAFixedOne) {
   const Dataset data = numbers(60);
   const Dataset drawn = data.shuffle({.seed = Seed::random()}).batch(60);
   EXPECT_EQ(first_step(Plan(drawn, {.drawn_seed = 5})),
@@ -197,7 +199,7 @@ TEST(PlanTest, ADrawnSeedIsASeedLikeAnyOther) {
   EXPECT_EQ(first_step(Plan(given, {.drawn_seed = 6})), first_step(Plan(given)));
 }
 
-TEST(PlanTest, EveryShuffleThatWantsADrawnSeedGetsTheSame) {
+TEST(PlanTest, AllShufflesWithARandomSeedShareOne) {
   const Dataset drawn = numbers(60).shuffle({.seed = Seed::random()});
   const Plan plan(Dataset::zip({drawn, drawn}).batch(60));
   const Batch batch = run_block(plan, {0, 0, 0, 60});
@@ -206,7 +208,7 @@ TEST(PlanTest, EveryShuffleThatWantsADrawnSeedGetsTheSame) {
   EXPECT_TRUE(std::ranges::equal(left, right));
 }
 
-TEST(PlanTest, OrderAndValuesAreThoseOfTheDataset) {
+TEST(PlanTest, OrderAndValuesDigestsAreThoseOfTheDataset) {
   const Dataset data = numbers(10).map(cast(Dtype::f32)).shuffle({.seed = 7}).batch(4);
   EXPECT_EQ(Plan(data, {.shares = of(3)}).digests(), data.digests());
 }
@@ -225,11 +227,11 @@ TEST(HintsTest, TheOutermostHintWins) {
   EXPECT_EQ(hints.prefetch_steps, 3U);
   const Hints alone = hints_of(*data.with_options({.threads = 0}).node());
   EXPECT_EQ(alone.threads, 0U);
-  EXPECT_EQ(alone.name, "outer") << "what a wish does not name stays as it was";
+  EXPECT_EQ(alone.name, "outer") << "options that are not set keep their value";
   EXPECT_EQ(hints_of(*numbers(10).batch(4).node()).threads, std::nullopt);
 }
 
-TEST(PlanTest, ATailThatIsFilledInCountsWhereStepsAreCounted) {
+TEST(PlanTest, TheDefaultTailIsPartOfTheOrderIfStepsAreCounted) {
   const Dataset data = Dataset::range(10).batch(3).shuffle();
   EXPECT_NE(Plan(data, {.tail = Tail::drop}).digests().order, Plan(data).digests().order);
   const Dataset free = Dataset::range(10).batch(3);
@@ -246,7 +248,7 @@ TEST(PlanTest, AnEmptyBlockOfUnknownSamplesCanBeDescribed) {
   EXPECT_NO_THROW((void)run_block(plan, {0, 0, 0, 0}).spec().text());
 }
 
-TEST(PlanTest, ASampleOfBatchesIsWhatTheBatchHolds) {
+TEST(PlanTest, ASampleOfABatchedDatasetIsARowOfItsBatch) {
   const auto negated = [](const Sample& batch) {
     std::vector<std::int64_t> rows;
     for (const std::int64_t x : batch.tensor().values<std::int64_t>()) rows.push_back(-x);

@@ -1,5 +1,6 @@
 #pragma once
-// A batched dataset, compiled: its steps, and for each batch node the chain that makes its samples.
+// A compiled batched dataset: its steps, and for each batch node the chain that computes its
+// samples.
 
 #include <cstdint>
 #include <memory>
@@ -15,7 +16,7 @@
 
 namespace penstock {
 
-/// A function of whole global batches, after the samples of a step are there.
+/// A function of whole global batches, which runs when all samples of a step are computed.
 struct WholeOp {
   std::shared_ptr<const Op> op;
   ElementSpec spec;  // of a row of its result
@@ -26,7 +27,7 @@ struct WholeOp {
 struct LeafProgram {
   StagePtr samples;
   std::vector<WholeOp> whole;
-  std::shared_ptr<SequenceSource> sequence = {};  // whose batches are asked for, if it is one
+  std::shared_ptr<SequenceSource> sequence = {};  // null for a batch node
   std::uint64_t first_id = 0;                     // of its rows
 };
 
@@ -34,19 +35,19 @@ struct Program {
   Steps steps;
   std::vector<LeafProgram> chains;         // by batch node
   ElementSpec spec;                        // of a row of the batches
-  bool random = false;                     // some op needs to know occurrences
-  std::vector<std::string> notes = {};     // for the plan: what is unused or may surprise
-  std::vector<std::string> warnings = {};  // what is likely a mistake
-  bool masks = false;                      // some rows may be marked as not wanted
+  bool random = false;                     // some op needs occurrence numbers
+  std::vector<std::string> notes = {};     // for the plan: unused or surprising settings
+  std::vector<std::string> warnings = {};  // likely mistakes
+  bool masks = false;                      // some rows may be masked
   bool long_blocks = false;                // some op prefers long blocks
-  std::size_t rows_at_once = 0;  // the most that some op works on at once, outside our threads
-  StepFlowPtr stream = nullptr;  // of a stream: what pulls its steps; `steps` is then empty
+  std::size_t rows_at_once = 0;  // the most that some op processes at once, outside our threads
+  StepFlowPtr stream = nullptr;  // pulls the steps of a stream; `steps` is then empty
 };
 
 struct CompileOptions {
   std::optional<Tail> tail;
   std::uint64_t drawn_seed = 0;
-  bool draws = false;  // the seed was drawn, or given: datasets of elements may use it
+  bool draws = false;  // the seed was drawn or passed in: datasets of elements may use it
 };
 
 /// `root` must be batched.

@@ -76,7 +76,7 @@ TEST(ProgramTest, ConcatenateAddsOffsetsAndZipSharesIds) {
               ElementsAre(0, 1, 2, 3, 4, 5, 6));
   EXPECT_THAT(ids(three.batch(2).concatenate(two.batch(2))), ElementsAre(0, 1, 2, 3, 4));
   EXPECT_THAT(ids(Dataset::zip({two, three}).batch(4)), ElementsAre(0, 1));
-  // The ids of a source are set aside whole, whatever is taken from it.
+  // All ids of a source are reserved, however many are used.
   EXPECT_THAT(ids(three.take(1).concatenate(two).batch(4)), ElementsAre(0, 3, 4));
   EXPECT_THAT(ids(three.repeat(2).concatenate(two).batch(8)), ElementsAre(0, 1, 2, 0, 1, 2, 3, 4));
   EXPECT_THAT(ids(Dataset::zip({two, three}).concatenate(Dataset::zip({two, two})).batch(4)),
@@ -95,7 +95,7 @@ TEST(ProgramTest, SourcesAreNumberedFromLeftToRight) {
   EXPECT_EQ(zipped.chains[0].samples->ids().key(4), (SampleKey{2, 1}));
 }
 
-TEST(ProgramTest, MapsAfterAWholeOneComeAfterItToo) {
+TEST(ProgramTest, MapsAfterAFunctionOfWholeBatchesRunAfterIt) {
   const Dataset batches = Dataset::range(4).batch(2).map(cast(Dtype::i32));
   EXPECT_THAT(compiled(batches).chains[0].whole, IsEmpty());
   const Program program = compiled(batches.map(same).map(cast(Dtype::f32)));
@@ -122,7 +122,7 @@ TEST(ProgramTest, ARowWiseMapAfterBatchIsTheSameAsBeforeIt) {
             values<std::int64_t>(Plan(data.batch(3).map(jitter))));
 }
 
-TEST(ProgramTest, OnlyRandomOpsAskForOccurrences) {
+TEST(ProgramTest, OnlyRandomOpsRequestOccurrences) {
   const auto jitter = [](std::int64_t x, Rng&) { return x; };
   EXPECT_FALSE(compiled(Dataset::range(4).map(cast(Dtype::i32)).batch(2)).random);
   EXPECT_TRUE(compiled(Dataset::range(4).map(jitter).batch(2)).random);
@@ -141,7 +141,7 @@ TEST(ProgramTest, TwoRandomOpsWithOneSeedDrawOtherNumbers) {
   EXPECT_NE(batch.values<std::uint64_t>("1")[0], batch.values<std::uint64_t>("2")[0]);
 }
 
-TEST(ProgramTest, RepeatsGetFreshRandomnessAndRerunsTheSame) {
+TEST(ProgramTest, RepeatsDrawNewNumbersAndRerunsTheSame) {
   const auto draw = [](std::int64_t, Rng& rng) { return rng(); };
   const Plan plan(Dataset::range(2).map(draw).repeat(2).batch(2).repeat(2));
   const auto first = values<std::uint64_t>(plan);
@@ -153,14 +153,14 @@ TEST(ProgramTest, RepeatsGetFreshRandomnessAndRerunsTheSame) {
   EXPECT_EQ(all.size(), 16U);
 }
 
-TEST(ProgramTest, OccurrencesGoOnAboveACacheOfRepeatedData) {
+TEST(ProgramTest, OccurrencesContinueAboveACacheOfRepeatedData) {
   const auto draw = [](std::int64_t, Rng& rng) { return rng(); };
   const Dataset data = Dataset::range(2).repeat(3).take(5).repeat(2);
   EXPECT_EQ(values<std::uint64_t>(Plan(data.cache().repeat(2).map(draw).batch(5))),
             values<std::uint64_t>(Plan(data.repeat(2).map(draw).batch(5))));
 }
 
-TEST(ProgramTest, WhatZipLeavesUnusedIsNoted) {
+TEST(ProgramTest, ZipNotesUnusedSamples) {
   const Dataset five = Dataset::range(5);
   const Dataset three = Dataset::range(3);
   EXPECT_THAT(compiled(Dataset::zip({five, three}).batch(2)).notes,
@@ -187,7 +187,7 @@ TEST(ProgramTest, ACacheBelowADrawnSeedBelongsToOnePlan) {
   EXPECT_EQ(values<std::int64_t>(one), values<std::int64_t>(one, 5));
 }
 
-TEST(ProgramTest, ADrawnSeedIsWantedByAShuffleAnywhere) {
+TEST(ProgramTest, ARandomSeedIsFoundInAShuffleAnywhere) {
   const Dataset data = Dataset::range(4);
   const Dataset drawn = data.shuffle({.seed = Seed::random()});
   const std::vector<Dataset> wanting = {drawn, drawn.take(1).batch(2), data.concatenate(drawn),
@@ -213,7 +213,7 @@ TEST(ProgramTest, ACacheUsedTwiceKeepsTheIdsOfEachPlace) {
   EXPECT_THAT(run_block(alone, {0, 0, 0, 3}).sample_id(), ElementsAre(0, 1, 2));
 }
 
-TEST(ProgramTest, SidesOfConcatenateThatTurnOutUnlikeAreASampleError) {
+TEST(ProgramTest, SidesOfConcatenateWithDifferentFieldsAreASampleError) {
   const auto byte = [](std::uint64_t i) {
     return Sample(Tensor::scalar(static_cast<std::uint8_t>(i)));
   };

@@ -1,6 +1,5 @@
 #pragma once
-// What a dataset promises about its samples, from its nodes alone. Plan::check compares a pass with
-// it.
+// What the nodes of a dataset promise about its samples. Plan::check compares a pass with it.
 
 #include <cstdint>
 #include <vector>
@@ -10,13 +9,13 @@
 namespace penstock {
 
 struct Promise {
-  struct Part {  // of the ids: where they end, and how often each of them comes at most
+  struct Part {  // a range of ids: its end, and how often each id comes at most
     std::uint64_t end;
     std::uint64_t times;
   };
   std::vector<Part> parts;
-  std::uint64_t dropped = 0;  // by batches: how many times a sample does not come
-  bool all = true;            // nothing else is left out: `times` is exact
+  std::uint64_t dropped = 0;  // by batches: deliveries that are dropped
+  bool all = true;            // nothing else is dropped: `times` is exact
 
   [[nodiscard]] std::uint64_t ids() const { return parts.empty() ? 0 : parts.back().end; }
   void multiply(std::uint64_t rounds) {
@@ -27,7 +26,7 @@ struct Promise {
     for (Part& part : parts) part.times = times(part.times);
     dropped = times(dropped);
   }
-  /// Adds the ids of `next` after its own.
+  /// Appends the ids of `next`.
   void append(const Promise& next) {
     const std::uint64_t first = ids();
     for (const Part& part : next.parts) parts.push_back({first + part.end, part.times});

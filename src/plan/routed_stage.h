@@ -1,5 +1,5 @@
 #pragma once
-// A stage that sends each position to one of its inputs, in a turn and at a position of its own.
+// A stage that maps each position to one of its inputs, with its own turn and position there.
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-/// Where one position goes: which input, in which turn, at which position there.
+/// The target of one position: which input, in which turn, at which position.
 struct Target {
   std::size_t input = 0;
   Turn turn;
@@ -24,7 +24,8 @@ inline bool together(const Target& a, const Target& b) {
   return a.input == b.input && a.turn.round == b.turn.round && a.turn.lap == b.turn.lap;
 }
 
-/// Calls `body(target, positions there, first row)` for each run of rows that go together.
+/// Calls `body(target, input positions, first row)` for each run of rows that can be computed
+/// together.
 template <typename Route, typename Body>
 Result<void> for_runs(std::span<const std::uint64_t> asked, const Context& context, Route route,
                       Body body) {
@@ -49,8 +50,8 @@ Result<void> for_runs(std::span<const std::uint64_t> asked, const Context& conte
   return {};
 }
 
-/// Rows that go together, wherever they stand. In a shuffled order neighbors rarely do, and every
-/// stage below would be entered for each row alone.
+/// Groups rows that can be computed together even if they are not adjacent. In a shuffled order
+/// neighbors rarely belong together, and the stages below would be called once per row.
 class GatheredRows {
  public:
   struct Group {
@@ -59,7 +60,7 @@ class GatheredRows {
     std::size_t rows = 0;
   };
 
-  /// Empty when runs are long enough, or there would be too many groups to be worth it.
+  /// Empty if runs are long enough, or there would be too many groups.
   template <typename Route>
   GatheredRows(std::span<const std::uint64_t> asked, const Context& context, Route route) {
     if (asked.size() < kWorthIt || starts_with_a_run(asked, route)) return;
@@ -70,7 +71,7 @@ class GatheredRows {
   [[nodiscard]] std::span<const std::uint64_t> positions(const Group& group) const {
     return {positions_ + group.first, group.rows};
   }
-  /// Where its rows stand in the block.
+  /// The rows of the group, as row numbers of the block.
   [[nodiscard]] std::span<const std::uint32_t> places(const Group& group) const {
     return {places_ + group.first, group.rows};
   }
@@ -133,7 +134,7 @@ class GatheredRows {
   std::uint32_t* places_ = nullptr;
 };
 
-/// A stage that sends each position somewhere else; `Routing` has `Target operator()(ask, p)`.
+/// A stage that maps each position to an input; `Routing` has `Target operator()(ask, p)`.
 template <typename Routing>
 class RoutedStage final : public Stage {
  public:
@@ -169,7 +170,7 @@ class RoutedStage final : public Stage {
   }
 
  private:
-  /// Small rows of one size; flags say by their address which row they are for.
+  /// True for small rows of one size without failure flags, which identify their rows by address.
   static bool may_gather(const BlockView& out) {
     constexpr std::size_t kRowBytesMax = 4096;
     if (out.samples != nullptr || out.identity.failed != nullptr) return false;
@@ -181,7 +182,8 @@ class RoutedStage final : public Stage {
     return bytes <= kRowBytesMax;
   }
 
-  /// All groups run, whatever fails in one: the failure that is told is that of the first row.
+  /// Runs all groups even after a failure, so that the failure of the first row is the one
+  /// returned.
   Result<void> run_groups(const GatheredRows& groups, const BlockView& out,
                           const Context& context) const {
     Result<void> result;
@@ -203,7 +205,7 @@ class RoutedStage final : public Stage {
     return result;
   }
 
-  /// Asks each input for its run of consecutive rows, straight into their place in `out`.
+  /// Computes each run of consecutive rows directly in its place in `out`.
   Result<void> run_in_place(const Ask& ask, const BlockView& out, const Context& context) const {
     return for_runs(
         ask.positions, context, route(ask),

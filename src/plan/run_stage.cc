@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-/// The failure of the first row, whoever was faster.
+/// Holds the failure of the first row, whichever thread reports first.
 class FirstFailure {
  public:
   void add(Failure failure) {

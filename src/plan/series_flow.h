@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-/// One part in `rounds` turns, or several parts in one.
+/// One part repeated in `rounds` turns, or several parts in one turn.
 template <typename Kind>
 struct Series {
   std::vector<std::unique_ptr<const typename Kind::InputFlow>> parts;
@@ -58,14 +58,14 @@ class SeriesCursor final : public Kind::Input {
       if (done == size) break;
       input_.reset();
       ++part_;
-      // A round without an element ends a repeat: 10^12 of them would take forever.
+      // An empty round ends a repeat: 10^12 of them would take forever.
       if (!any_ && series_.repeats()) part_ = end_;
       any_ = false;
     }
     return done;
   }
 
-  /// Saved where a state needs it, and for steps always, as the first states did.
+  /// Saved if a state needs it; always for steps, for compatibility with the first state format.
   [[nodiscard]] bool saves_any() const {
     return std::is_same_v<Kind, OverSteps> || series_.repeats();
   }
@@ -83,7 +83,7 @@ class SeriesCursor final : public Kind::Input {
   const std::uint64_t end_;
   std::unique_ptr<typename Kind::Input> input_;
   std::uint64_t part_ = 0;
-  bool any_ = false;  // elements in this part
+  bool any_ = false;  // this part has delivered elements
 };
 
 template <typename Kind>

@@ -1,5 +1,5 @@
 #pragma once
-// Every n-th row or step from some place on, up to a number of them: take, skip and shard.
+// Every n-th row or step from a start on, up to a limit: take, skip and shard.
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@ struct Slice {
   std::uint64_t count = UINT64_MAX;
 };
 
-/// Pulls nothing beyond the last element that is wanted.
+/// Pulls nothing beyond the last requested element.
 template <typename Kind>
 class SliceCursor final : public CursorOver<typename Kind::Input, typename Kind::Input> {
  public:
@@ -75,13 +75,13 @@ class SliceCursor final : public CursorOver<typename Kind::Input, typename Kind:
     }
   }
 
-  /// Pulls many rows at a time and picks those that are wanted.
+  /// Pulls many rows at a time and picks the requested ones.
   Result<std::size_t> every_row(const BlockView& out, std::size_t all, Pulling& pulling) {
     constexpr std::uint64_t kAtOnce = 1024;
     if (!buffer_) buffer_.emplace(flow_.spec());
     std::size_t done = 0;
     while (done < all) {
-      // No further than to the last one that is needed.
+      // Stops at the last row that is needed.
       const std::uint64_t more = std::min(all - done - 1, kAtOnce);
       const std::uint64_t needed = before_ >= kAtOnce || slice_.stride >= kAtOnce
                                        ? kAtOnce
@@ -104,7 +104,7 @@ class SliceCursor final : public CursorOver<typename Kind::Input, typename Kind:
     return done;
   }
 
-  /// Rows write only the number that changes, as the first states did.
+  /// Rows write only the number that changes, for compatibility with the first state format.
   std::span<std::uint64_t> place() override {
     if constexpr (std::is_same_v<Kind, OverSteps>) return place_;
     return {slice_.count == UINT64_MAX ? &before_ : &left_, 1};

@@ -31,7 +31,7 @@ Result<void> Stage::produce(const Ask& ask, const BlockView& out, const Context&
     return Failure{fmt::format("elements are {} here and {} elsewhere in the dataset", spec_.text(),
                                out.spec->text()),
                    {},
-                   "both sides of a concatenate must give the same fields"};
+                   "both sides of a concatenate must have the same fields"};
   if (!spec_.known || out.samples == nullptr) return run(ask, out, context);
   const Scratch::Frame frame(context.scratch);
   const ScratchBlock typed(spec_, out.rows, context.scratch, out.identity);

@@ -1,6 +1,6 @@
 #pragma once
-// The compiled form of sample-level nodes: a tree of stages. A stage is asked for the rows at some
-// positions of its order and writes them into a block; the last stage writes into the batch.
+// The compiled form of sample-level nodes: a tree of stages. A stage computes the rows at given
+// positions of its order and writes them to a block; the last stage writes to the batch.
 
 #include <cstdint>
 #include <memory>
@@ -15,30 +15,30 @@
 
 namespace penstock {
 
-/// Where the sample ids of each source of a subtree begin, ascending.
+/// The first sample id of each source of a subtree, ascending.
 struct IdSpace {
   struct Part {
     std::uint64_t first_id;
     std::uint32_t source;
-    std::shared_ptr<const Source> origin = {};  // of data that is found by number
+    std::shared_ptr<const Source> origin = {};  // set for indexed data
   };
   std::vector<Part> parts;
   [[nodiscard]] SampleKey key(std::uint64_t sample_id) const;
-  /// The file the sample is in, or nothing.
+  /// The file that contains the sample, or nothing.
   [[nodiscard]] std::string file_of(std::uint64_t sample_id) const;
 
  private:
   [[nodiscard]] const Part& part(std::uint64_t sample_id) const;
 };
 
-/// Which rows are wanted: positions in the stage's order, in one turn.
+/// The requested rows: positions in the stage's order, in one turn.
 struct Ask {
   Turn turn;
   std::span<const std::uint64_t> positions;
-  const BlockView* pulled = nullptr;  // of a stream: what the positions count
+  const BlockView* pulled = nullptr;  // for a stream: the rows that positions refer to
 };
 
-/// Const and stateless; any thread may ask anything at any time.
+/// Const, stateless and thread-safe.
 class Stage {
  public:
   Stage(ElementSpec spec, IdSpace ids) : spec_(std::move(spec)), ids_(std::move(ids)) {}
@@ -46,22 +46,22 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
-  /// Writes the rows to `out`, whether that is typed or still holds whole samples.
+  /// Writes the rows to `out`, which may be typed or untyped.
   Result<void> produce(const Ask& ask, const BlockView& out, const Context& context) const;
 
-  /// The ids of the rows, without computing them.
+  /// Writes the ids of the rows without computing them.
   virtual void identify(const Ask& ask, std::uint64_t* ids, const Context& context) const = 0;
 
-  /// Adds what must be read for the rows, in their order, as far as that shows without computing
+  /// Adds the files to read for the rows, in their order, if they are known without computing
   /// anything.
   virtual void collect_reads(const Ask& /*ask*/, const Context&, std::vector<PlannedRead>&) const {}
 
-  /// Spec of the rows; unknown where only running shows it.
+  /// Spec of the rows; unknown if it is only known after the first sample.
   [[nodiscard]] const ElementSpec& spec() const { return spec_; }
   [[nodiscard]] const IdSpace& ids() const { return ids_; }
 
  protected:
-  /// As `produce`. With a known spec `out` is typed; with an unknown one it may be either.
+  /// Like `produce`. `out` is typed if the spec is known, otherwise it may be either.
   virtual Result<void> run(const Ask& ask, const BlockView& out, const Context& context) const = 0;
 
  private:
@@ -70,7 +70,7 @@ class Stage {
 };
 using StagePtr = std::unique_ptr<const Stage>;
 
-/// Adds to a failure which sample it was, and in which file.
+/// Adds the sample and its file to a failure.
 Failure at_sample(Failure failure, const IdSpace& ids, const BlockView& block);
 
 }  // namespace penstock

@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-/// Rows that say which position and round they are.
+/// Rows whose values are their position and round.
 class Positions final : public Stage {
  public:
   Positions() : Stage(ElementSpec::single(Dtype::u64), IdSpace{{{0, 0}}}) {}
@@ -37,7 +37,7 @@ class Positions final : public Stage {
 
 const std::vector<std::uint64_t> kPositions = {4, 0, 7};
 
-TEST(StageTest, RowsGoStraightIntoATypedBlock) {
+TEST(StageTest, RowsAreWrittenDirectlyToATypedBlock) {
   Scratch scratch;
   const Positions stage;
   const ScratchBlock block(stage.spec(), 3, scratch);
@@ -47,7 +47,7 @@ TEST(StageTest, RowsGoStraightIntoATypedBlock) {
   EXPECT_EQ(std::vector(values.begin(), values.end()), (std::vector<std::uint64_t>{204, 200, 207}));
 }
 
-TEST(StageTest, WhereNothingIsKnownYetRowsBecomeSamplesThatOutliveTheirBlock) {
+TEST(StageTest, RowsOfAnUnknownSpecBecomeSamplesThatOutliveTheirBlock) {
   Scratch scratch;
   std::vector<Sample> kept;
   {
@@ -61,7 +61,7 @@ TEST(StageTest, WhereNothingIsKnownYetRowsBecomeSamplesThatOutliveTheirBlock) {
     EXPECT_EQ(kept[row].tensor().item<std::uint64_t>(), 200 + kPositions[row]);
 }
 
-TEST(StageTest, AFailureComesThroughInBothForms) {
+TEST(StageTest, AFailureIsReturnedForTypedAndUntypedBlocks) {
   Scratch scratch;
   for (const ElementSpec& spec : {ElementSpec::single(Dtype::u64), ElementSpec::unknown()}) {
     const ScratchBlock block(spec, 3, scratch);
@@ -71,15 +71,15 @@ TEST(StageTest, AFailureComesThroughInBothForms) {
   }
 }
 
-TEST(IdSpaceTest, ASampleBelongsToTheLastSourceThatBeginsAtOrBeforeIt) {
-  // Source 4 is empty: its ids begin where those of source 5 do.
+TEST(IdSpaceTest, ASampleBelongsToTheLastSourceThatStartsAtOrBeforeIt) {
+  // Source 4 is empty: its ids start where those of source 5 do.
   const IdSpace ids{{{0, 3}, {10, 4}, {10, 5}, {25, 6}}};
   const std::vector<std::pair<std::uint64_t, SampleKey>> expected = {
       {0, {3, 0}}, {9, {3, 9}}, {10, {5, 0}}, {24, {5, 14}}, {25, {6, 0}}, {99, {6, 74}}};
   for (const auto& [id, key] : expected) EXPECT_EQ(ids.key(id), key) << id;
 }
 
-TEST(AtSampleTest, AFailureIsNamedOnceByTheRowItHappenedIn) {
+TEST(AtSampleTest, AFailureNamesItsSampleOnce) {
   Scratch scratch;
   const ScratchBlock block(ElementSpec::single(Dtype::u64), 3, scratch);
   for (std::uint64_t row = 0; row < 3; ++row) block.view().identity.sample_id[row] = 20 + row;

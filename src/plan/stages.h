@@ -1,5 +1,5 @@
 #pragma once
-// The stages that several verbs use.
+// Stages that several verbs use.
 
 #include <memory>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-/// Ids that are set aside for what is numbered only as it is pulled.
+/// The number of ids reserved for elements that are numbered as they are pulled.
 inline constexpr std::uint64_t kStreamIds = 1ULL << 48;
 
 struct SourcePlace {
@@ -17,7 +17,7 @@ struct SourcePlace {
   std::uint64_t first_id = 0;
 };
 
-/// Rows that were pulled from a stream, unchanged.
+/// Rows pulled from a stream, unchanged.
 StagePtr pulled_stage(const ElementSpec& spec, IdSpace ids);
 
 struct MapPlace {

@@ -1,4 +1,4 @@
-// Steps of streams, and rows that cannot be made.
+// Steps of streams, and failed rows.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ TEST(StepFlowsTest, TheLastBatchIsShortDroppedOrPadded) {
   EXPECT_THAT(steps_of(generated(0).batch(2)), IsEmpty());
 }
 
-TEST(StepFlowsTest, StepsAreTakenSkippedShardedRepeatedAndJoined) {
+TEST(StepFlowsTest, StepsCanBeTakenSkippedShardedRepeatedAndConcatenated) {
   const Dataset five = generated(9).batch(2);
   EXPECT_THAT(steps_of(five.take(2)), ElementsAre("0:0,1,", "0:2,3,"));
   EXPECT_THAT(steps_of(five.take(0)), IsEmpty());
@@ -84,7 +84,7 @@ TEST(StepFlowsTest, StepsAreTakenSkippedShardedRepeatedAndJoined) {
               ElementsAre("0:0,", "1:0,1,", "1:2,", "0:0,", "1:0,1,", "1:2,"));
 }
 
-TEST(StepFlowsTest, RestoreBeforeEveryStepGivesTheRest) {
+TEST(StepFlowsTest, RestoreBeforeEveryStepDeliversTheRest) {
   const Dataset odd = generated(13).filter(kEven);
   const std::vector<Dataset> all = {
       generated(9).batch(2),
@@ -117,7 +117,7 @@ TEST(StepFlowsTest, RestoreBeforeEveryStepGivesTheRest) {
   }
 }
 
-// Each of 40 cursors above each other may ask its input at most once more after its end.
+// Each of 40 nested cursors may call its input at most once more after its end.
 TEST(StepFlowsTest, NestedSkipsEndInTimeProportionalToTheirNumber) {
   Dataset steps = generated(3).batch(1);
   for (int i = 0; i < 40; ++i) steps = steps.skip(1);
@@ -131,18 +131,18 @@ TEST(StepFlowsTest, NestedSkipsEndInTimeProportionalToTheirNumber) {
   EXPECT_FALSE(*more);
 }
 
-TEST(StepFlowsTest, ABatchOfAllTakesMemoryAsRowsCome) {
+TEST(StepFlowsTest, ABatchOfEverythingAllocatesMemoryAsRowsArrive) {
   EXPECT_THAT(steps_of(generated(3).batch(INT64_MAX)), ElementsAre("0:0,1,2,"));
 }
 
-// Rows that cannot be made
+// Failed rows
 
 struct Pulled {
   std::vector<std::int64_t> values;
   std::vector<Failure> failures;
 };
 
-/// All rows, one or several at a time, where failures are collected.
+/// All rows, one or several at a time, with failures collected.
 Pulled pull_all(const Dataset& dataset, std::size_t at_once) {
   const FlowPtr flow = compile_flow(*dataset.node(), {});
   const CursorPtr cursor = flow->open({0, 0});
@@ -173,7 +173,7 @@ Dataset fails_at(const Dataset& in, std::int64_t bad) {
       {.name = "luck"});
 }
 
-TEST(StepFlowsTest, ARowThatCannotBeMadeLeavesTheStream) {
+TEST(StepFlowsTest, AFailedRowLeavesTheStream) {
   for (const std::size_t at_once : {1U, 2U, 3U, 50U}) {
     for (const Dataset& in : {generated(5), Dataset::range(5)}) {
       const Pulled kept =
@@ -211,7 +211,7 @@ TEST(StepFlowsTest, ARowThatCannotBeMadeLeavesTheStream) {
   }
 }
 
-TEST(StepFlowsTest, NoFailureBehindTheShortestPartOfAZipIsTold) {
+TEST(StepFlowsTest, FailuresAfterTheEndOfTheShortestPartOfAZipAreNotReported) {
   for (const std::size_t at_once : {1U, 2U, 3U, 50U}) {
     const Dataset fails = fails_at(generated(6), 4).filter([](std::int64_t) { return true; });
     const Pulled pulled = pull_all(Dataset::zip({Dataset::range(3), fails}), at_once);
@@ -220,11 +220,11 @@ TEST(StepFlowsTest, NoFailureBehindTheShortestPartOfAZipIsTold) {
   }
 }
 
-TEST(StepFlowsTest, AGeneratorThatThrowsEndsItAllTheSame) {
+TEST(StepFlowsTest, AGeneratorThatThrowsEndsThePassEvenIfFailuresAreSkipped) {
   EXPECT_THROW(pull_all(generated(5, 3), 2), SampleError);
 }
 
-TEST(StepFlowsTest, TheFirstRowThatFailsIsToldWithItsName) {
+TEST(StepFlowsTest, TheFirstFailedRowIsReportedWithItsSample) {
   const FlowPtr flow = compile_flow(*fails_at(generated(5), 2).filter(kEven).node(), {});
   const CursorPtr cursor = flow->open({0, 0});
   Scratch scratch;
@@ -237,7 +237,7 @@ TEST(StepFlowsTest, TheFirstRowThatFailsIsToldWithItsName) {
   EXPECT_THAT(got.failure().where.op, HasSubstr("luck"));
 }
 
-// Anchors that do not fit
+// Anchors of other datasets
 
 TEST(StepFlowsTest, AnAnchorThatIsTooShortIsAStateError) {
   const std::vector<Dataset> all = {
@@ -262,7 +262,7 @@ TEST(StepFlowsTest, AnAnchorThatIsTooShortIsAStateError) {
   }
 }
 
-TEST(StepFlowsTest, AGeneratorThatIsShorterThanItsStateSaysSo) {
+TEST(StepFlowsTest, AGeneratorThatIsShorterThanItsStateFails) {
   const Program longer = compile(*generated(9).batch(2).node(), {});
   StepPuller puller(longer, {0, 0});
   for (int i = 0; i < 4; ++i) puller.pull();

@@ -1,4 +1,4 @@
-// What tail=strict refuses, and what would help.
+// The checks of tail=strict, and the remedies.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-/// The batch sizes nearest to G, below and above, that divide N and are divided by R.
+/// The batch sizes nearest to G, below and above, that divide N and are divisible by R.
 std::vector<std::uint64_t> sizes_that_divide(const GroupsAndShares& given) {
   constexpr std::uint64_t kLookMax = 1 << 16;
   const auto& [groups, shares] = given;
@@ -38,7 +38,7 @@ std::vector<std::uint64_t> sizes_that_divide(const GroupsAndShares& given) {
     remedies.push_back(fmt::format("batch({})", size));
   const bool endless = groups.count == kEndless;
   for (const Tail tail : {Tail::short_, Tail::even, Tail::pad, Tail::drop, Tail::wrap}) {
-    // Dropping helps only where something is left; where the data is endless all are the same.
+    // Dropping helps only if something remains; for endless data all policies are the same.
     if (tail == Tail::drop && Groups{groups.count, groups.batch, Tail::drop}.steps() == 0) continue;
     if (endless && changes_steps(tail)) continue;
     remedies.push_back(fmt::format("tail={}", tail_name(tail)));
@@ -61,7 +61,7 @@ void check_strict(const PlanData& plan) {
     const Node& node = *leaves[leaf];
     if (!node.groups(plan.options.tail)) {
       if (plan.options.tail.value_or(Tail::short_) != Tail::short_)
-        throw ConfigError("a Sequence's batches are as large as they are: no tail policy fits", {},
+        throw ConfigError("a tail policy does not apply to the batches of a Sequence", {},
                           "unbatch() and batch(n, {.tail = ...}) them, or leave the policy short");
       continue;
     }

@@ -31,7 +31,7 @@ Dataset strict(std::int64_t count, std::int64_t size) {
   return Dataset::range(count).batch(size, kStrict);
 }
 
-TEST(StrictTest, AShortStepIsRefusedWithTheNumbersAndWhatHelps) {
+TEST(StrictTest, AShortStepIsRejectedWithTheSizesAndRemedies) {
   EXPECT_THAT(refusal(strict(100, 16), 4),
               AllOf(HasSubstr("last step has 4 samples"), HasSubstr("N = 100"), HasSubstr("G = 16"),
                     HasSubstr("R = 4"), HasSubstr("batch(4)"), HasSubstr("batch(20)"),
@@ -40,17 +40,17 @@ TEST(StrictTest, AShortStepIsRefusedWithTheNumbersAndWhatHelps) {
   EXPECT_EQ(refusal(strict(0, 16), 4), "accepted");
 }
 
-TEST(StrictTest, SharesOfDifferentSizesAreRefused) {
+TEST(StrictTest, SharesOfDifferentSizesAreRejected) {
   EXPECT_THAT(refusal(strict(96, 16), 3),
               AllOf(HasSubstr("differ in size"), HasSubstr("batch(12)"), HasSubstr("batch(24)")));
   EXPECT_THAT(refusal(strict(96, 2), 3), HasSubstr("1 share is left without samples"));
 }
 
-TEST(StrictTest, DropIsNoRemedyWhereNothingWouldBeLeft) {
+TEST(StrictTest, DropIsNotSuggestedIfNothingWouldRemain) {
   EXPECT_THAT(refusal(strict(3, 4)), AllOf(HasSubstr("tail=short"), Not(HasSubstr("tail=drop"))));
 }
 
-TEST(StrictTest, EveryRemedyThatIsNamedWorks) {
+TEST(StrictTest, EverySuggestedRemedyWorks) {
   for (std::int64_t count = 1; count <= 30; ++count) {
     for (std::int64_t size = 1; size <= 12; ++size) {
       for (std::uint32_t shares = 1; shares <= 5; ++shares) {
@@ -67,7 +67,7 @@ TEST(StrictTest, EveryRemedyThatIsNamedWorks) {
   }
 }
 
-TEST(StrictTest, OnlyStepsThatThePassHasAreLookedAt) {
+TEST(StrictTest, OnlyStepsOfThePassAreChecked) {
   EXPECT_EQ(refusal(strict(13, 4).take(3)), "accepted");
   EXPECT_NE(refusal(strict(13, 4).skip(3)), "accepted");
   EXPECT_NE(refusal(strict(13, 4).repeat(2)), "accepted");
@@ -78,13 +78,13 @@ TEST(StrictTest, OnlyStepsThatThePassHasAreLookedAt) {
   EXPECT_EQ(refusal(strict(13, 4).repeat(2).skip(4).take(3)), "accepted");
   EXPECT_EQ(refusal(strict(13, 4).shard(2, 0)), "accepted");
   EXPECT_NE(refusal(strict(13, 4).shard(2, 1)), "accepted");
-  EXPECT_NE(refusal(strict(13, 4).shuffle().take(1)), "accepted") << "some pass begins with it";
+  EXPECT_NE(refusal(strict(13, 4).shuffle().take(1)), "accepted") << "some pass starts with it";
   EXPECT_NE(refusal(strict(12, 4).concatenate(strict(13, 4))), "accepted");
   EXPECT_EQ(refusal(strict(12, 4).concatenate(strict(13, 4)).take(6)), "accepted");
   EXPECT_EQ(refusal(strict(12, 4).concatenate(Dataset::range(13).batch(4))), "accepted");
 }
 
-TEST(StrictTest, AStrictPlanLeavesBatchesAloneThatNameAnotherTail) {
+TEST(StrictTest, AStrictPlanIgnoresBatchesWithAnotherTail) {
   EXPECT_NE(refusal(Dataset::range(13).batch(4), 1, Tail::strict), "accepted");
   EXPECT_EQ(refusal(Dataset::range(13).batch(4, {.tail = Tail::short_}), 1, Tail::strict),
             "accepted");

@@ -1,6 +1,6 @@
 #pragma once
-// What the processes of a job compare before their first step: a rank with a different plan would
-// silently train on other data, or wait forever.
+// The checks that the processes of a job make before their first step: a rank with a different plan
+// would silently train on other data, or block forever.
 
 #include "penstock/coordinator.h"
 #include "penstock/plan.h"

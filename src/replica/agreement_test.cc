@@ -28,7 +28,7 @@ class Claims final : public Coordinator {
   std::uint32_t rank_;
 };
 
-/// Runs `body(rank, coordinator)` on ranks that are threads; what each threw, or "".
+/// Runs `body(rank, coordinator)` on ranks that are threads; returns the error of each, or "".
 template <typename Body>
 std::vector<std::string> on_ranks(std::uint32_t world, Body body) {
   LocalGroup group(world);
@@ -56,7 +56,7 @@ TEST(AgreementTest, TwoRanksWithOneIdAreNamedOnEveryRank) {
   EXPECT_THAT(errors, Each(HasSubstr("2 processes have rank 1 of 4")));
 }
 
-TEST(AgreementTest, ARankOutOfRangeLeavesAHole) {
+TEST(AgreementTest, ARankOutOfRangeIsReported) {
   const auto errors = on_ranks(3, [](std::uint32_t rank, Coordinator& own) {
     Claims claims(own, rank + 1);
     compare_ranks(claims);
@@ -64,7 +64,7 @@ TEST(AgreementTest, ARankOutOfRangeLeavesAHole) {
   EXPECT_THAT(errors, Each(HasSubstr("0 processes have rank 0 of 3")));
 }
 
-TEST(AgreementTest, PlansThatDifferAreToldInWhichField) {
+TEST(AgreementTest, DifferingPlansAreReportedWithTheField) {
   const auto differ = [](auto dataset_of) {
     return on_ranks(3, [&](std::uint32_t rank, Coordinator& own) {
       const Plan plan(dataset_of(rank), {.shares = {3, rank, 1}});
@@ -89,7 +89,7 @@ TEST(AgreementTest, PlansThatDifferAreToldInWhichField) {
               Each(HasSubstr("values (functions")));
 }
 
-TEST(AgreementTest, DataOfEachRankMustOnlyBeOfOneLength) {
+TEST(AgreementTest, RanksWithTheirOwnDataMustHaveTheSameLength) {
   const auto errors = on_ranks(2, [](std::uint32_t rank, Coordinator& own) {
     const Plan plan(Dataset::range(100 * rank, 100 * rank + 100).batch(8));
     compare_plans(own, plan, Comparing::geometry);

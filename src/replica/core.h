@@ -1,5 +1,5 @@
 #pragma once
-// What the scopes, feeds and steps of a strategy share; lives as long as one of them.
+// State shared by the scopes, feeds and steps of a strategy; lives as long as one of them.
 
 #include <fmt/format.h>
 
@@ -48,7 +48,7 @@ struct StrategyCore {
   Coordinator& coordinator;
   const World world;
   Team team;
-  std::atomic<Strategy*> self;  // null once it is destroyed
+  std::atomic<Strategy*> self;  // null after it is destroyed
   std::atomic<std::uint64_t> feeds = 0;
 };
 

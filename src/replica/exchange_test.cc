@@ -61,7 +61,7 @@ TEST(ExchangeTest, RowsOfAllProcessesComeInReplicaOrderWithoutPadding) {
   });
 }
 
-TEST(ExchangeTest, TypesThatDifferOverProcessesAreNamed) {
+TEST(ExchangeTest, TypesThatDifferBetweenProcessesAreReported) {
   on_processes(2, [](std::uint32_t rank, MirroredStrategy& strategy) {
     const auto reduced = [&] {
       if (rank == 0) {
@@ -70,7 +70,7 @@ TEST(ExchangeTest, TypesThatDifferOverProcessesAreNamed) {
         (void)strategy.reduce(Reduce::sum, PerReplica<std::int64_t>({1, 2}));
       }
     };
-    EXPECT_THAT(reduced, ThrowsMessage<ConfigError>(HasSubstr("replica 2 brings i64")));
+    EXPECT_THAT(reduced, ThrowsMessage<ConfigError>(HasSubstr("replica 2 returned i64")));
   });
 }
 

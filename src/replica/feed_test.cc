@@ -28,7 +28,7 @@ std::vector<std::uint64_t> ids_of(const Step& step) {
   return ids;
 }
 
-/// Sample numbers of what is left of an epoch.
+/// Sample numbers of the rest of an epoch.
 std::vector<std::uint64_t> ids_of_epoch(Feed& feed) {
   std::vector<std::uint64_t> ids;
   while (auto step = feed.next())
@@ -92,7 +92,7 @@ TEST(FeedTest, RestartTakesTheFirstStepsOfEachPass) {
   }
 }
 
-TEST(FeedTest, StatesWithStepsPerEpochGoOnAtEveryPosition) {
+TEST(FeedTest, StatesWithStepsPerEpochResumeAtEveryPosition) {
   MirroredStrategy strategy(cpus(3));
   const Dataset dataset = Dataset::range(23).shuffle({.seed = 5}).batch(3);  // 8 steps
   for (const bool restart : {false, true})
@@ -113,7 +113,7 @@ TEST(FeedTest, StatesWithStepsPerEpochGoOnAtEveryPosition) {
     }
 }
 
-TEST(FeedTest, StatesOfAStreamWithStepsPerEpochGoOnAtEveryPosition) {
+TEST(FeedTest, StatesOfAStreamWithStepsPerEpochResumeAtEveryPosition) {
   MirroredStrategy strategy(cpus(3));
   const Dataset dataset = Dataset::range(23).filter([](std::int64_t) { return true; }).batch(3);
   for (const bool restart : {false, true})
@@ -148,14 +148,14 @@ TEST(FeedTest, TheEndOfADeclaredShortEpochOfAStreamIsKnown) {
   EXPECT_FALSE(feed.at_end());
 }
 
-TEST(FeedTest, ALoadersOwnStateIsCountedInEpochsOfOurs) {
+TEST(FeedTest, TheStateOfALoaderIsConvertedToEpochsOfTheFeed) {
   MirroredStrategy strategy(cpus(2));
   const Dataset dataset = Dataset::range(7).batch(1);
   Loader loader(dataset);
   while (loader.next()) {
   }
   loader.next();
-  loader.next();  // 9 steps passed
+  loader.next();  // 9 steps are done
   Feed feed = strategy.distribute(dataset, {.steps_per_epoch = 5});
   feed.restore(loader.state());
   EXPECT_EQ(feed.epoch(), 1U);
@@ -166,7 +166,7 @@ TEST(FeedTest, ALoadersOwnStateIsCountedInEpochsOfOurs) {
   EXPECT_THROW(shorter.restore(state), StateError);
 }
 
-TEST(FeedTest, SetEpochRightAfterARestoreKeepsThePlace) {
+TEST(FeedTest, SetEpochRightAfterARestoreKeepsThePosition) {
   MirroredStrategy strategy({"cpu:0", "cpu:1"});
   const Dataset dataset = Dataset::range(48).batch(4);
   for (const DistributeOptions& options :
@@ -183,7 +183,7 @@ TEST(FeedTest, SetEpochRightAfterARestoreKeepsThePlace) {
   }
 }
 
-TEST(FeedTest, ALoadersStateBeyondTheStepsOfAnEpochIsInAnEpochThatEnds) {
+TEST(FeedTest, AStateOfALoaderBeyondTheStepsOfAnEpochEndsThatEpoch) {
   MirroredStrategy strategy(cpus(2));
   const Dataset stream = Dataset::range(7).filter([](std::int64_t) { return true; }).batch(1);
   for (const Dataset& dataset : {Dataset::range(7).batch(1), stream}) {
@@ -209,12 +209,13 @@ TEST(FeedTest, AnEndlessDatasetNeedsSteps) {
   for (int epoch = 0; epoch < 3; ++epoch) EXPECT_EQ(steps_of_epoch(feed), 10U);
 }
 
-TEST(FeedTest, MoreStepsThanThereAreAreRefusedOrADeclaredShortEpoch) {
+TEST(FeedTest, TooManyStepsThrowUnlessShortEpochsAreAllowed) {
   MirroredStrategy strategy(cpus(2));
   const Dataset seven = Dataset::range(7).batch(1);
-  EXPECT_THAT([&] { (void)strategy.distribute(seven, {.steps_per_epoch = 10}); },
-              ThrowsMessage<ConfigError>(
-                  AllOf(HasSubstr("7 steps"), HasSubstr("asks for 10"), HasSubstr("repeat()"))));
+  EXPECT_THAT(
+      [&] { (void)strategy.distribute(seven, {.steps_per_epoch = 10}); },
+      ThrowsMessage<ConfigError>(
+          AllOf(HasSubstr("7 steps"), HasSubstr("steps_per_epoch is 10"), HasSubstr("repeat()"))));
   Feed feed = strategy.distribute(seven, {.steps_per_epoch = 10, .short_epoch = true});
   for (int epoch = 0; epoch < 3; ++epoch) {
     EXPECT_EQ(steps_of_epoch(feed), 7U);
@@ -239,14 +240,14 @@ TEST(FeedTest, NoDataIsAnEpochOfNoSteps) {
   EXPECT_EQ(feed.epoch(), 1U);
 }
 
-TEST(FeedTest, ThePlanKnowsTheReplicas) {
+TEST(FeedTest, ThePlanShowsTheReplicas) {
   MirroredStrategy strategy(cpus(3));
   const Feed feed = strategy.distribute(Dataset::range(10).batch(4));
   EXPECT_EQ(feed.plan().shares().total, 3U);
   EXPECT_THAT(feed.plan().cut(2), ElementsAre(1, 1, 0));
 }
 
-TEST(FeedTest, UnbatchedDataAndSharesOfOnesOwnAreRefused) {
+TEST(FeedTest, UnbatchedDataAndExplicitSharesAreRejected) {
   MirroredStrategy strategy(cpus(2));
   EXPECT_THAT([&] { (void)strategy.distribute(Dataset::range(4)); },
               ThrowsMessage<ConfigError>(HasSubstr("batch")));
@@ -256,7 +257,7 @@ TEST(FeedTest, UnbatchedDataAndSharesOfOnesOwnAreRefused) {
               ThrowsMessage<ConfigError>(HasSubstr("shares")));
 }
 
-TEST(FeedTest, AFunctionIsToldOfItsPipelineAndTheReplicas) {
+TEST(FeedTest, AFunctionReceivesItsPipelineAndTheReplicas) {
   MirroredStrategy strategy(cpus(4));
   InputContext seen;
   const Feed feed = strategy.distribute_from_function([&](const InputContext& context) {
@@ -269,7 +270,7 @@ TEST(FeedTest, AFunctionIsToldOfItsPipelineAndTheReplicas) {
   EXPECT_EQ(seen.replicas, 4U);
 }
 
-TEST(FeedTest, AFunctionsDatasetIsPutTogetherWhateverItIs) {
+TEST(FeedTest, TheDatasetOfAFunctionIsCombinedAndCutAgain) {
   MirroredStrategy strategy(cpus(3));
   const auto ids = [&](const Dataset& dataset, const DistributeOptions& options = {}) {
     Feed feed =
@@ -286,7 +287,7 @@ TEST(FeedTest, AFunctionsDatasetIsPutTogetherWhateverItIs) {
   EXPECT_THAT(ids(Dataset::range(8).batch(2), drop), ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
-TEST(FeedTest, AFunctionThatDoesNotBatchOrDistributesItselfIsRefused) {
+TEST(FeedTest, AFunctionThatDoesNotBatchOrDistributesIsRejected) {
   MirroredStrategy strategy(cpus(3));
   EXPECT_THAT(
       [&] {
@@ -311,7 +312,7 @@ TEST(FeedTest, AFunctionThatDoesNotBatchOrDistributesItselfIsRefused) {
       },
       ThrowsMessage<ConfigError>(
           AllOf(HasSubstr("3 replicas do not divide a batch of 16"), HasSubstr("distribute"))));
-  // It can be used again after all that.
+  // It is still usable after that.
   Feed feed = strategy.distribute(Dataset::range(5).batch(2));
   EXPECT_EQ(ids_of_epoch(feed).size(), 5U);
 }
@@ -328,7 +329,7 @@ TEST(FeedTest, StopEndsItsThreadsAndNextStartsThemAgain) {
       if (!step) break;
       samples += step->valid_count();
     } catch (const CancelledError&) {
-      // The step that was under way; it comes again.
+      // The step that was in flight is delivered again.
     }
   }
   EXPECT_EQ(samples, 100U);

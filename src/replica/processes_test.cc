@@ -52,7 +52,7 @@ TEST(ProcessesTest, ReplicasOfAllProcessesShareEachStep) {
   EXPECT_THAT(seen, Each(Pair(testing::_, 1)));
 }
 
-TEST(ProcessesTest, APipelineIsToldItsNumberAmongTheProcesses) {
+TEST(ProcessesTest, APipelineReceivesItsNumberAmongTheProcesses) {
   const LaunchTable table(LaunchTable::torchrun(1, 3));
   OneDeviceStrategy strategy;
   InputContext seen;
@@ -66,7 +66,7 @@ TEST(ProcessesTest, APipelineIsToldItsNumberAmongTheProcesses) {
   EXPECT_EQ(feed.size(), 3U);
 }
 
-TEST(ProcessesTest, AnEmptyShareIsNeverRefusedInALoopOfOurs) {
+TEST(ProcessesTest, AStrategyAcceptsEmptyShares) {
   const LaunchTable table(LaunchTable::torchrun(1, 2));
   MirroredStrategy strategy(kTwo);
   Feed feed = strategy.distribute(Dataset::range(10).batch(8));  // 8, 2
@@ -76,7 +76,7 @@ TEST(ProcessesTest, AnEmptyShareIsNeverRefusedInALoopOfOurs) {
   EXPECT_FALSE(feed.next());
 }
 
-TEST(ProcessesTest, WhatCrossesProcessesNeedsAGroupAndSaysWhoMadeThemSeveral) {
+TEST(ProcessesTest, CollectivesOfSeveralProcessesNeedAGroup) {
   const LaunchTable table(LaunchTable::torchrun(1, 2));
   MirroredStrategy strategy(kTwo);
   EXPECT_THAT([&] { (void)strategy.reduce(Reduce::sum, PerReplica<double>({1.0, 2.0})); },

@@ -29,7 +29,7 @@ const Tensor* checked(const char* word, std::span<const Part> parts,
       shape[*free_axis] = wanted[*free_axis] = 0;
     if (value.dtype() != first->dtype() || shape != wanted)
       throw ConfigError(
-          fmt::format("{}: replica {} brings {}{}, replica {} brings {}{}", word, first_replica,
+          fmt::format("{}: replica {} returned {}{}, replica {} returned {}{}", word, first_replica,
                       dtype_name(first->dtype()), shape_text(first->shape()), r,
                       dtype_name(value.dtype()), shape_text(value.shape())),
           {}, "return values of one type and shape from every replica");
@@ -75,7 +75,7 @@ struct Split {
   }
 };
 
-/// Which rows of a value are padding: only if its rows are those of the share.
+/// The rows of a value that are padding: only if its rows are those of the share.
 struct Rows {
   const std::uint8_t* mask = nullptr;
   std::uint64_t count = 0;

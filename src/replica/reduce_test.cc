@@ -56,7 +56,7 @@ TEST(ReduceTest, TheMeanOfOneReplicaIsItsValueToTheLastBit) {
   }
 }
 
-TEST(ReduceTest, TheMeanOfNothingAndOfIntegersIsRefused) {
+TEST(ReduceTest, TheMeanOfNothingAndOfIntegersThrows) {
   const std::vector<Part> none(2);
   EXPECT_THAT([&] { (void)reduce_parts(Reduce::mean, none); },
               ThrowsMessage<ConfigError>(HasSubstr("no replica has a sample")));
@@ -69,12 +69,12 @@ TEST(ReduceTest, TheMeanOfNothingAndOfIntegersIsRefused) {
               ThrowsMessage<ConfigError>(HasSubstr("u8")));
 }
 
-TEST(ReduceTest, ValuesThatDifferInShapeAreNamedByReplica) {
+TEST(ReduceTest, ValuesOfDifferentShapesAreReportedByReplica) {
   const std::vector<Part> parts{Part{}, part(std::vector<double>{1, 2}, 1),
                                 part(std::vector<double>{1, 2, 3}, 1)};
   EXPECT_THAT([&] { (void)reduce_parts(Reduce::sum, parts); },
-              ThrowsMessage<ConfigError>(AllOf(HasSubstr("replica 1 brings f64[2]"),
-                                               HasSubstr("replica 2 brings f64[3]"))));
+              ThrowsMessage<ConfigError>(AllOf(HasSubstr("replica 1 returned f64[2]"),
+                                               HasSubstr("replica 2 returned f64[3]"))));
 }
 
 TEST(ReduceTest, AlongAnAxisTheMeanDividesByAllRows) {

@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 /// The open scopes of this thread, the innermost last. Another thread cannot remove an entry: it
-/// marks the entry closed, and it is dropped once it is on top.
+/// marks the entry closed, and the entry is removed when it is on top.
 thread_local std::vector<std::shared_ptr<ScopeEntry>> open_scopes;
 
 void drop_closed() {
@@ -41,7 +41,7 @@ Scope::~Scope() {
   if (!entry_ || !entry_->open) return;
   try {
     const auto wrong = try_leave();
-    // Whatever was wrong, the scope ends with the object.
+    // In any case the scope ends with the object.
     entry_->open = false;
     if (wrong) report(*wrong);
   } catch (...) {

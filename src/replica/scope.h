@@ -1,5 +1,5 @@
 #pragma once
-// Which strategy is current in a thread.
+// The current strategy of a thread.
 
 #include <atomic>
 #include <memory>

@@ -47,13 +47,13 @@ TEST_F(ScopeTest, ScopesNest) {
   EXPECT_EQ(reports_, "");
 }
 
-TEST_F(ScopeTest, AScopeIsOfItsThread) {
+TEST_F(ScopeTest, AScopeBelongsToItsThread) {
   const Scope scope = two_.scope();
   Thread other("other", [] { EXPECT_EQ(Strategy::current(), nullptr); });
   other.join();
 }
 
-TEST_F(ScopeTest, AnErrorInsideComesOutAsItWas) {
+TEST_F(ScopeTest, AnExceptionInsideAScopeIsUnchanged) {
   EXPECT_THAT(
       [&] {
         const Scope scope = two_.scope();
@@ -64,7 +64,7 @@ TEST_F(ScopeTest, AnErrorInsideComesOutAsItWas) {
   EXPECT_EQ(reports_, "");
 }
 
-TEST_F(ScopeTest, LeavingInAnotherThreadIsItsOwnClearError) {
+TEST_F(ScopeTest, LeavingInAnotherThreadIsAnError) {
   auto scope = std::make_unique<Scope>(two_.scope());
   Thread other("other", [&] {
     EXPECT_THAT([&] { scope->leave(); },
@@ -78,7 +78,7 @@ TEST_F(ScopeTest, LeavingInAnotherThreadIsItsOwnClearError) {
   EXPECT_EQ(reports_, "");
 }
 
-TEST_F(ScopeTest, AScopeDestroyedInAnotherThreadIsReportedAndOver) {
+TEST_F(ScopeTest, AScopeDestroyedInAnotherThreadIsReportedAndEnds) {
   auto scope = std::make_unique<Scope>(two_.scope());
   Thread other("other", [&] { scope.reset(); });
   other.join();
@@ -112,10 +112,11 @@ TEST_F(ScopeTest, AMovedScopeIsLeftOnce) {
     EXPECT_EQ(Strategy::current(), &two_);
   }
   EXPECT_EQ(Strategy::current(), nullptr);
-  EXPECT_THAT(scope.try_leave().value_or(""), HasSubstr("moved from"));  // NOLINT: that it says so
+  EXPECT_THAT(scope.try_leave().value_or(""), HasSubstr("moved from"));  // NOLINT: tests the error
+                                                                         // after a move
 }
 
-TEST_F(ScopeTest, AStrategyMayGoBeforeItsScope) {
+TEST_F(ScopeTest, AStrategyMayBeDestroyedBeforeItsScope) {
   auto strategy = std::make_unique<OneDeviceStrategy>();
   const Scope scope = strategy->scope();
   strategy.reset();

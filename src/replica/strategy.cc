@@ -62,7 +62,7 @@ class RunningReplica {
   RunningReplica& operator=(const RunningReplica&) = delete;
 };
 
-/// While a function of `distribute_from_function` runs.
+/// True while a function of `distribute_from_function` runs.
 thread_local bool making_input = false;
 
 }  // namespace
@@ -281,7 +281,7 @@ void Strategy::run_step(const Step& step, const std::function<void(Replica&, con
   std::vector<bool> takes_part;
   takes_part.reserve(step.shares_.size());
   for (const Batch& share : step.shares_) takes_part.push_back(share.rows() > 0);
-  // By value: an abandoned replica still has its share.
+  // By value: an abandoned replica still uses its share.
   run_members(takes_part, [shares = step.shares_, body](Replica& replica) {
     const Batch& share = shares[replica.local_id()];
     replica.count_ = share.valid_count();

@@ -49,7 +49,7 @@ TEST(StrategyTest, DevicesAreCheckedOneByOne) {
   EXPECT_THROW(OneDeviceStrategy("tpu"), ConfigError);
 }
 
-TEST(StrategyTest, EveryShareIsSeenByItsReplica) {
+TEST(StrategyTest, EveryReplicaReceivesItsShare) {
   MirroredStrategy strategy({"cpu:0", "cpu:1", "cpu:2"});
   Feed feed = strategy.distribute(Dataset::range(11).batch(4));
   std::vector<std::string> lines;
@@ -102,7 +102,7 @@ TEST(StrategyTest, AnEmptyShareComputesNothingAndCountsAsZero) {
   EXPECT_THAT(strategy.gather(means), ElementsAre(10, 11));
 }
 
-TEST(StrategyTest, AllKindsOfValuesMeet) {
+TEST(StrategyTest, AllKindsOfValuesCanBeReduced) {
   MirroredStrategy strategy({"cpu:0", "cpu:1"});
   Feed feed = strategy.distribute(Dataset::range(3).batch(3));  // shares of 2 and 1
   const auto step = feed.next();
@@ -130,7 +130,7 @@ TEST(StrategyTest, AllKindsOfValuesMeet) {
   EXPECT_EQ(strategy.reduce(Reduce::mean, PerReplica<double>({1.0, 2.0}, {3, 1})), 1.25);
 }
 
-TEST(StrategyTest, AStepOfAnotherStrategyIsRefused) {
+TEST(StrategyTest, AStepOfAnotherStrategyIsRejected) {
   MirroredStrategy strategy({"cpu:0", "cpu:1"});
   OneDeviceStrategy other;
   Feed feed = other.distribute(Dataset::range(4).batch(2));
@@ -140,11 +140,11 @@ TEST(StrategyTest, AStepOfAnotherStrategyIsRefused) {
               ThrowsMessage<ConfigError>(AllOf(HasSubstr("feed 1 of another OneDeviceStrategy"),
                                                HasSubstr("distribute the dataset with"))));
   const Step taken = std::move(*step);
-  EXPECT_THAT([&] { other.run(nothing, *step); },  // NOLINT: that it says so
+  EXPECT_THAT([&] { other.run(nothing, *step); },  // NOLINT: tests the error after a move
               ThrowsMessage<ConfigError>(HasSubstr("moved from")));
 }
 
-TEST(StrategyTest, RunAndDistributeInsideRunAreRefused) {
+TEST(StrategyTest, RunAndDistributeInsideRunThrow) {
   MirroredStrategy strategy({"cpu:0", "cpu:1"});
   OneDeviceStrategy other;
   Feed feed = strategy.distribute(Dataset::range(4).batch(2));
@@ -201,7 +201,7 @@ TEST(StrategyTest, AFailedStepLeavesTheStrategyAndTheFeedUsable) {
             *step);
       },
       ThrowsMessage<std::domain_error>("replica 1 has had enough"));
-  EXPECT_EQ(reports, "");  // that the others were cancelled says nothing more
+  EXPECT_EQ(reports, "");  // cancelled members are not reported
   EXPECT_THROW(Replica::current(), ConfigError);
   EXPECT_EQ(Strategy::current(), nullptr);
   // The same step again, then the rest.

@@ -89,7 +89,8 @@ void Team::thread_body(std::uint32_t member) {
       if (members_[member].doing == Doing::absent) continue;
       run = current_;
     }
-    // Abandoned: nothing may be accessed any more, since the team may be destroyed with the run.
+    // Abandoned: nothing may be accessed from here on, since the team may be destroyed with the
+    // run.
     if (!perform(member, run)) return;
   }
 }
@@ -199,7 +200,7 @@ Tensor Team::meet(std::uint32_t member, const std::string& word, const detail::P
     }
     return outcome_;
   }
-  // A member that has returned will not call it, whatever the others do.
+  // A member that has returned will not call it, regardless of the others.
   if (auto missing = absence()) {
     own.doing = Doing::computing;
     fail(member, missing);
@@ -243,7 +244,7 @@ void Team::look_up() {
 /// Waits until `done`, and reports which members it waits for if that takes long.
 template <typename Done>
 void Team::wait(const char* who, Done done) {
-  // A virtual clock wakes nobody, so the wait polls it.
+  // A virtual clock wakes no thread, so the wait polls it.
   constexpr std::chrono::milliseconds kLook{100};
   const Nanoseconds start = clock_.now();
   Nanoseconds next = stall_after_;

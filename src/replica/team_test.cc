@@ -24,7 +24,7 @@ detail::Part one() {
   return detail::part_of(1.0, 1);
 }
 
-/// What the team reports while this lives.
+/// Collects the reports of the team during its lifetime.
 class Reports {
  public:
   Reports() {
@@ -63,7 +63,7 @@ TEST(TeamTest, EveryMemberRunsOnceAndTheFirstInTheCallersThread) {
   }
 }
 
-TEST(TeamTest, AbsentMembersAreNeitherCalledNorWaitedFor) {
+TEST(TeamTest, AbsentMembersAreNeitherCalledNorAwaited) {
   Team team(4, {});
   const std::vector<std::vector<bool>> cases{
       {true, false, true, false}, {false, true, true, true}, {false, false, false, true}};
@@ -79,7 +79,7 @@ TEST(TeamTest, AbsentMembersAreNeitherCalledNorWaitedFor) {
   team.run({false, false, false, false}, [](std::uint32_t) { FAIL(); });
 }
 
-TEST(TeamTest, TheFirstCauseWakesWhoWaitsAndIsRethrownAsItWas) {
+TEST(TeamTest, TheFirstFailureWakesWaitingMembersAndIsRethrownUnchanged) {
   struct Boom {
     int code;
   };
@@ -106,7 +106,7 @@ TEST(TeamTest, TheFirstCauseWakesWhoWaitsAndIsRethrownAsItWas) {
                       HasSubstr("replica 1 failed first")));
 }
 
-TEST(TeamTest, WhatFailsAfterTheFirstCauseGoesToTheReport) {
+TEST(TeamTest, LaterFailuresGoToTheReport) {
   Reports reports;
   Team team(2, {});
   EXPECT_THAT(
@@ -125,7 +125,7 @@ TEST(TeamTest, WhatFailsAfterTheFirstCauseGoesToTheReport) {
                                     HasSubstr("replica 0: cleaning up failed")));
 }
 
-TEST(TeamTest, ThatAReplicaWasCancelledIsNotReported) {
+TEST(TeamTest, CancelledReplicasAreNotReported) {
   Team team(3, {});
   Reports reports;
   EXPECT_THROW(team.run({true, true, true},
@@ -152,7 +152,7 @@ TEST(TeamTest, ATeamThatFailedWorksAgain) {
   }
 }
 
-TEST(TeamTest, AMemberThatReturnsWithoutComingIsNamed) {
+TEST(TeamTest, AMemberThatReturnsWithoutTheCollectiveIsNamed) {
   const Reports reports;
   for (const std::uint32_t missing : {0U, 1U, 2U}) {
     Team team(3, {});
@@ -168,7 +168,7 @@ TEST(TeamTest, AMemberThatReturnsWithoutComingIsNamed) {
   }
 }
 
-TEST(TeamTest, WhoWillNotComeIsNamedAtOnceWhateverTheOthersStillDo) {
+TEST(TeamTest, AMissingMemberIsNamedAtOnceWhileOthersStillCompute) {
   const Reports reports;
   Team team(3, {});
   for (int round = 0; round < 50; ++round)
@@ -176,7 +176,7 @@ TEST(TeamTest, WhoWillNotComeIsNamedAtOnceWhateverTheOthersStillDo) {
         [&] {
           team.run({true, true, true}, [&](std::uint32_t member) {
             if (member == 1) return;
-            // Replica 2 computes until it hears that there is no point in it.
+            // Replica 2 computes until it is cancelled.
             while (member == 2 && !team.cancelled()) yield_thread();
             for (int i = 0; i < 100; ++i) yield_thread();
             if (member == 0) team.meet(member, "barrier", {}, [](auto) { return Tensor(); });
@@ -185,7 +185,7 @@ TEST(TeamTest, WhoWillNotComeIsNamedAtOnceWhateverTheOthersStillDo) {
         ThrowsMessage<ConfigError>(HasSubstr("replica 1 returned without it")));
 }
 
-TEST(TeamTest, OneCollectiveTooManyIsNamedToo) {
+TEST(TeamTest, AnExtraCollectiveIsReported) {
   const Reports reports;
   Team team(2, {});
   EXPECT_THAT(
@@ -199,7 +199,7 @@ TEST(TeamTest, OneCollectiveTooManyIsNamedToo) {
           AllOf(HasSubstr("replica 0 returned without it"), HasSubstr("replica 1 called it"))));
 }
 
-TEST(TeamTest, DifferentCollectivesAndUnlikeValuesAreNamed) {
+TEST(TeamTest, DifferentCollectivesAndShapesAreReported) {
   const Reports reports;
   Team team(2, {});
   EXPECT_THAT(
@@ -219,7 +219,7 @@ TEST(TeamTest, DifferentCollectivesAndUnlikeValuesAreNamed) {
       ThrowsMessage<ConfigError>(AllOf(HasSubstr("f64[1]"), HasSubstr("f64[2]"))));
 }
 
-TEST(TeamTest, WhoSwallowsItsCancellationIsCancelledAgain) {
+TEST(TeamTest, AMemberThatSwallowsItsCancellationIsCancelledAgain) {
   const Reports reports;
   Team team(2, {});
   std::atomic<int> cancelled = 0;
@@ -239,7 +239,7 @@ TEST(TeamTest, WhoSwallowsItsCancellationIsCancelledAgain) {
   EXPECT_EQ(cancelled, 3);
 }
 
-TEST(TeamTest, TwoRunsAtOnceAreRefused) {
+TEST(TeamTest, TwoConcurrentRunsThrow) {
   Team team(2, {});
   team.run({true, true}, [&](std::uint32_t member) {
     if (member != 0) return;
@@ -248,12 +248,12 @@ TEST(TeamTest, TwoRunsAtOnceAreRefused) {
   });
 }
 
-TEST(TeamTest, AReplicaThatIsWaitedForLongIsReported) {
+TEST(TeamTest, ALongWaitForAReplicaIsReported) {
   Reports reports;
   VirtualClock clock;
   Team team(2, {.clock = &clock, .stall_after = std::chrono::seconds(30)});
   team.run({true, true}, [&](std::uint32_t member) {
-    // The other one may not wait yet, so time passes until it says so.
+    // The other one may not wait yet, so the clock advances until it is reported.
     while (member == 1 && reports.text().empty()) {
       clock.advance(std::chrono::seconds(10));
       yield_thread();
@@ -270,7 +270,7 @@ TEST(TeamTest, ATeamThatNeverRanEndsQuietly) {
 
 struct Interrupted {};
 
-/// A member that does not return until it is let go.
+/// A member that blocks until it is released.
 struct Gate {
   std::atomic<bool> inside{false};
   std::atomic<bool> open{false};
@@ -300,7 +300,7 @@ TEST(TeamTest, AnInterruptEndsTheWaitForAMemberThatDoesNotReturn) {
                Interrupted);
   EXPECT_EQ(abandoned_threads(), before + 1);
   EXPECT_THAT(reports.text(), HasSubstr("replica 2 did not return"));
-  // The team is whole again: another thread has the place of the one that is stuck.
+  // The team is complete again: another thread replaced the stuck one.
   std::vector<int> calls(3);
   gate->release();
   team->run({true, true, true}, [&](std::uint32_t member) {
@@ -336,7 +336,7 @@ TEST(TeamTest, AnInterruptEndsAMeetingAndTheOthersAreCancelled) {
   EXPECT_TRUE(cancelled);
 }
 
-TEST(TeamTest, AMemberThatWasAbandonedTakesNoPartInLaterMeetings) {
+TEST(TeamTest, AnAbandonedMemberTakesNoPartInLaterCollectives) {
   const Reports reports;
   const auto gate = std::make_shared<Gate>();
   const auto told = std::make_shared<std::atomic<bool>>(false);

@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-/// Rows and steps that are remembered so that no function is called twice for them. Where the data
-/// begins with more broken samples than this, the rest is computed again.
+/// How many learned rows and steps are stored so that no function is called twice for them. If the
+/// data starts with more failing samples than this, the rest is computed again.
 constexpr std::size_t kRowsMax = 1024;
 constexpr std::size_t kStepsMax = 16;
 
@@ -51,7 +51,7 @@ void ShapeLearner::raise_at(Failure failure, std::uint64_t step) const {
   failure.raise();
 }
 
-/// Asks for the batch of a Sequence where the step is one.
+/// Requests the batch if the step is one of a Sequence.
 const BlockView* ShapeLearner::rows_to_learn_from(std::uint64_t step, Place& place,
                                                   const Context& context) {
   if (!plan_->program.chains[place.leaf].sequence) return nullptr;
@@ -64,7 +64,7 @@ const BlockView* ShapeLearner::rows_to_learn_from(std::uint64_t step, Place& pla
     SequenceBatch batch;
     if (auto done = ask_sequence(plan_->program, place, step, batch, context); !done)
       raise_at(std::move(done.failure()), step);
-    // What was asked for stays here until it is delivered: no index is asked for twice.
+    // The batch is stored until it is delivered, so that no index is requested twice.
     Lock lock(mutex_);
     rows = &(batches_[step] = std::move(batch)).view;
   }
@@ -80,7 +80,8 @@ BatchShape ShapeLearner::learn(const Geometry& geometry, std::uint64_t first, st
     const BlockView* const given = rows_to_learn_from(step, place, context);
     if (auto shape = learn_from(step, place, given, context)) return std::move(*shape);
   }
-  // No sample is left for us in this epoch. Every share has the same fields, so another's tells.
+  // This process has no more samples in this epoch. Every share has the same fields, so a row of
+  // another share will do.
   constexpr std::uint64_t kTriesMax = 64;
   std::uint64_t tries = kTriesMax;
   for (std::uint64_t step = first; step < end && tries > 0; ++step) {
@@ -96,7 +97,7 @@ std::optional<BatchShape> ShapeLearner::learn_from_stream(const StepInFlight& st
                                                           const Context& context) {
   const BlockView* const given = given_rows(step);
   if (auto shape = learn_from(step.number(), step.place(), given, context)) return shape;
-  // A stream is pulled by all alike, so another's row of the step tells as well.
+  // Every process pulls the whole stream, so a row of another share will do.
   std::uint64_t tries = step.place().count;
   return learn_from_others(step.number(), step.place(), given, tries, context);
 }
@@ -105,7 +106,7 @@ BatchShape ShapeLearner::without_fields() const {
   return make_batch_shape(ElementSpec::none(), settings_.limits);
 }
 
-/// Tries the rows of our shares in order.
+/// Tries the rows of the local shares in order.
 std::optional<BatchShape> ShapeLearner::learn_from(std::uint64_t step, const Place& place,
                                                    const BlockView* given, const Context& context) {
   if (plan_->program.spec.known) return make_batch_shape(plan_->program.spec, settings_.limits);
@@ -119,11 +120,11 @@ std::optional<BatchShape> ShapeLearner::learn_from(std::uint64_t step, const Pla
   return std::nullopt;
 }
 
-/// Tries the rows of all other shares, as many as `tries` allows.
+/// Tries the rows of all other shares, up to `tries`.
 std::optional<BatchShape> ShapeLearner::learn_from_others(std::uint64_t step, const Place& place,
                                                           const BlockView* given,
                                                           std::uint64_t& tries) {
-  if (is_whole(plan_->program, place)) return std::nullopt;  // looked at as a whole before
+  if (is_whole(plan_->program, place)) return std::nullopt;  // already tried as a whole
   const Shares& shares = plan_->options.shares;
   const Cut cut{place.count, shares.total};
   const std::uint64_t ours = cut.first(shares.first);
@@ -155,7 +156,7 @@ std::optional<BatchShape> ShapeLearner::learn_row(std::uint64_t step, const Plac
   learned.sample_id = block.identity.sample_id[0];
   if (!done) {
     if (context.cancelled()) raise_at(std::move(done.failure()), step);
-    // Whose sample it is decides what becomes of a failure; the next one tells as well.
+    // A failed sample of another process is handled there; try the next one.
     if (owner == Owner::another) return std::nullopt;
     if (!settings_.skips || done.failure().must_raise()) raise_at(std::move(done.failure()), step);
     learned.flag = kRowFailed;
@@ -164,7 +165,7 @@ std::optional<BatchShape> ShapeLearner::learn_row(std::uint64_t step, const Plac
     return std::nullopt;
   }
   learned.sample = block.samples[0];
-  // A masked row tells as well as any other, where it was computed.
+  // A masked row also shows the fields, if it was computed.
   const bool tells = learned.flag == kRowGood || !learned.sample.leaves().empty();
   const ElementSpec spec = tells ? ElementSpec::of(learned.sample) : ElementSpec::none();
   if (owner == Owner::us) keep(step, std::move(learned));

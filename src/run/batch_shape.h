@@ -1,5 +1,5 @@
 #pragma once
-// The shape of the batches of a pass, and the ring they come from. Known before the pass, or
+// The shape of the batches of a pass, and the ring that allocates them. Known before the pass, or
 // learned from the first sample that can be computed.
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 namespace penstock {
 
 struct BatchShape {
-  std::shared_ptr<const BatchLayout> layout;  // null: not known
+  std::shared_ptr<const BatchLayout> layout;  // null: unknown
   std::shared_ptr<BatchRing> ring;
 };
 
@@ -35,13 +35,12 @@ BatchShape make_batch_shape(ElementSpec spec, const ShapeLimits& limits);
 struct LearnSettings {
   std::string dataset;  // its name, for errors
   std::uint64_t pass = 0;
-  bool skips = false;  // failed rows are left out
+  bool skips = false;  // skip failed rows
   ShapeLimits limits;
 };
 
-/// Computes rows until one shows the fields of a batch. What was computed on the way is kept and
-/// written into its step later, so that no function is called twice for it.
-///
+/// Computes rows until one shows the fields of a batch. The computed rows are stored and written to
+/// their step later, so that no function is called twice for them.
 /// One thread learns. Once the shape is known the other functions may be called from any thread,
 /// for different steps.
 class ShapeLearner {
@@ -49,20 +48,19 @@ class ShapeLearner {
   ShapeLearner(std::shared_ptr<const PlanData> plan, LearnSettings settings)
       : plan_(std::move(plan)), settings_(std::move(settings)) {}
 
-  /// From the steps [first, end). Where no sample can be computed at all the batches have no
-  /// fields, and the next epoch tries again. Throws SampleError where policy is to raise.
+  /// Learns from steps [first, end). If no sample can be computed at all, the batches have no
+  /// fields, and the next epoch tries again. Throws SampleError if failures are not skipped.
   BatchShape learn(const Geometry& geometry, std::uint64_t first, std::uint64_t end,
                    const Context& context);
-  /// From one step of a stream; nothing where none of its rows can be computed.
+  /// Learns from one step of a stream; returns nothing if none of its rows can be computed.
   std::optional<BatchShape> learn_from_stream(const StepInFlight& step, const Context& context);
   [[nodiscard]] BatchShape without_fields() const;
 
-  /// Writes the local rows that were computed to learn from them: the first ones of the step.
-  /// Returns how many.
+  /// Writes the learned rows, which are the first local rows of the step. Returns how many.
   std::uint64_t write_rows(StepInFlight& step) const;
-  /// Writes a step of which a function wanted to see all; false when it was not computed before.
+  /// Writes a learned whole step; returns false if it was not computed before.
   bool write_step(StepInFlight& step);
-  /// The batch of a Sequence that was asked for to learn from it.
+  /// The learned batch of a Sequence.
   [[nodiscard]] std::optional<SequenceBatch> take_batch(std::uint64_t step);
 
  private:

@@ -35,7 +35,7 @@ class Learning {
         step({.shares = shares, .skips = skips}) {}
 
   BatchShape learn() { return learner.learn(plan->geometry, 0, plan->geometry.steps()); }
-  /// Opens step `number` and writes what was learned of it; returns the rows.
+  /// Opens step `number` and writes its learned rows; returns them.
   std::uint64_t write(const BatchShape& shape, std::uint64_t number) {
     step.open(number, plan->geometry.step(0, number));
     step.cut(false, shape.layout, *shape.ring);
@@ -47,7 +47,7 @@ class Learning {
   StepInFlight step;
 };
 
-TEST(BatchShapeTest, ARingHasMemoryForBatchesOfAllShares) {
+TEST(BatchShapeTest, TheRingHoldsBatchesOfAllShares) {
   const BatchShape shape = make_batch_shape(ElementSpec::single(Dtype::i64), {16, 2, nullptr});
   EXPECT_EQ(shape.layout->rows_max, 16U);
   EXPECT_NE(shape.ring->acquire(shape.layout, {}), nullptr);
@@ -77,7 +77,7 @@ TEST(ShapeLearnerTest, TheFirstSampleShowsTheFieldsAndIsWrittenIntoItsStep) {
   EXPECT_EQ(rows.identity.sample_id[0], 0U);
 }
 
-TEST(ShapeLearnerTest, AFailureIsRaisedWithItsPlaceWherePolicyIsToRaise) {
+TEST(ShapeLearnerTest, AFailureIsThrownWithItsPlaceUnlessFailuresAreSkipped) {
   Learning learning(undeclared(8, 1).batch(4));
   try {
     learning.learn();
@@ -105,13 +105,13 @@ TEST(ShapeLearnerTest, AShareWithoutSamplesLearnsFromAnother) {
   EXPECT_EQ(learning.learn().layout->spec.fields.size(), 1U);
 }
 
-TEST(ShapeLearnerTest, BatchesHaveNoFieldsWhereNoSampleCanBeComputed) {
+TEST(ShapeLearnerTest, BatchesHaveNoFieldsIfNoSampleCanBeComputed) {
   Learning learning(undeclared(8, 8).batch(4), true);
   EXPECT_TRUE(learning.learn().layout->spec.fields.empty());
   EXPECT_TRUE(learning.learner.without_fields().layout->spec.fields.empty());
 }
 
-/// Gives back the rows of a batch; what they are only running shows.
+/// Returns the rows of a batch unchanged; its spec is unknown before running.
 class ListOp final : public Op {
  public:
   [[nodiscard]] std::string word() const override { return "map"; }
@@ -158,7 +158,7 @@ class CountingSequence final : public Sequence {
   std::atomic<int> calls{0};
 };
 
-TEST(ShapeLearnerTest, ABatchOfASequenceIsAskedForOnceAndHandedOver) {
+TEST(ShapeLearnerTest, ABatchOfASequenceIsRequestedOnceAndPassedToItsStep) {
   const auto sequence = std::make_shared<CountingSequence>();
   Learning learning(Dataset::from_sequence(sequence));
   const int before = sequence->calls;

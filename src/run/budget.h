@@ -1,5 +1,5 @@
 #pragma once
-// Bytes that batches waiting for their consumers may take, over all loaders of the process.
+// The byte budget of batches that wait for their consumers, shared by all loaders of the process.
 
 #include <atomic>
 #include <cstdint>
@@ -11,12 +11,13 @@ namespace penstock {
 class ByteBudget {
  public:
   explicit ByteBudget(std::uint64_t limit) : limit_(limit) {}
-  /// A quarter of the memory that was available when it was first asked for (cgroup included).
+  /// A quarter of the memory (within the cgroup limit) that was available at the first call.
   static ByteBudget& process();
 
-  /// Takes `bytes` if they are left, or if `must` (a loader always may have one step in flight).
+  /// Takes `bytes` if they are available, or if `must` (each loader may always have one step in
+  /// flight).
   bool take(std::uint64_t bytes, bool must);
-  /// True when `bytes` are left.
+  /// True if `bytes` are available.
   [[nodiscard]] bool has(std::uint64_t bytes) const { return used() + bytes <= limit_; }
   void give_back(std::uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
@@ -27,7 +28,7 @@ class ByteBudget {
   std::atomic<std::uint64_t> used_{0};
 };
 
-/// Bytes taken from a budget, given back when it is destroyed. One thread at a time.
+/// Bytes taken from a budget; the destructor returns them. One thread at a time.
 class BudgetLease {
  public:
   BudgetLease() = default;
@@ -40,7 +41,7 @@ class BudgetLease {
     return *this;
   }
 
-  /// As ByteBudget::take, in place of what was taken before.
+  /// Like ByteBudget::take; replaces the previous amount.
   bool take(ByteBudget& budget, std::uint64_t bytes, bool must) {
     if (!budget.take(bytes, must)) return false;
     resize(0);
@@ -48,7 +49,7 @@ class BudgetLease {
     bytes_ = bytes;
     return true;
   }
-  /// What was taken turned out to be `bytes`; nothing happens where nothing was taken.
+  /// Corrects the amount to `bytes`; a no-op if nothing was taken.
   void resize(std::uint64_t bytes) {
     if (budget_ == nullptr) return;
     if (bytes > bytes_) budget_->take(bytes - bytes_, true);

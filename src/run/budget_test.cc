@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-TEST(ByteBudgetTest, GivesWhatIsLeftAndNoMore) {
+TEST(ByteBudgetTest, TakeSucceedsUpToTheLimit) {
   ByteBudget budget(100);
   EXPECT_TRUE(budget.take(60, false));
   EXPECT_FALSE(budget.take(50, false));
@@ -15,7 +15,7 @@ TEST(ByteBudgetTest, GivesWhatIsLeftAndNoMore) {
   EXPECT_EQ(budget.used(), 100U);
 }
 
-TEST(ByteBudgetTest, WhatMustBeIsGivenBeyondTheLimit) {
+TEST(ByteBudgetTest, ARequiredAmountMayExceedTheLimit) {
   ByteBudget budget(100);
   EXPECT_TRUE(budget.take(500, true));
   EXPECT_FALSE(budget.take(1, false));
@@ -23,7 +23,7 @@ TEST(ByteBudgetTest, WhatMustBeIsGivenBeyondTheLimit) {
   EXPECT_TRUE(budget.take(1, false));
 }
 
-TEST(BudgetLeaseTest, GivesBackWhatItTookHoweverItEnds) {
+TEST(BudgetLeaseTest, ALeaseReturnsItsBytesHoweverItEnds) {
   ByteBudget budget(100);
   {
     BudgetLease lease;
@@ -37,19 +37,19 @@ TEST(BudgetLeaseTest, GivesBackWhatItTookHoweverItEnds) {
     EXPECT_EQ(budget.used(), 20U);
     second = std::move(lease);
     EXPECT_EQ(budget.used(), 20U);
-    EXPECT_TRUE(second.take(budget, 30, true)) << "in place of the 20";
+    EXPECT_TRUE(second.take(budget, 30, true)) << "replaces the 20";
     EXPECT_EQ(budget.used(), 30U);
   }
   EXPECT_EQ(budget.used(), 0U);
 }
 
-TEST(BudgetLeaseTest, WhatWasNotTakenDoesNotGrow) {
+TEST(BudgetLeaseTest, ResizingAnEmptyLeaseIsANoOp) {
   BudgetLease lease;
   lease.resize(50);
   EXPECT_EQ(lease.bytes(), 0U);
 }
 
-TEST(ByteBudgetTest, TheProcessHasSome) {
+TEST(ByteBudgetTest, TheBudgetOfTheProcessIsNotEmpty) {
   EXPECT_GT(ByteBudget::process().limit(), 1U << 20);
 }
 

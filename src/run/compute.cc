@@ -47,8 +47,8 @@ Result<void> take_apart(const Sample& made, const BlockView& out) {
   return {};
 }
 
-/// Row-wise ops leave out rows that cannot be made where policy says so; a function of the whole
-/// batch fails for all of it.
+/// Row-wise ops skip failed rows if the policy allows; a function of the whole batch fails as a
+/// whole.
 Result<void> apply(const WholeOp& step, const IdSpace& ids, std::uint64_t pass, const BlockView& in,
                    const BlockView& out, const Context& context) {
   Result<void> done;
@@ -77,7 +77,7 @@ Result<void> apply(const WholeOp& step, const IdSpace& ids, std::uint64_t pass, 
   return done;
 }
 
-/// Rows of the step from `first_row` on.
+/// Computes rows of the step from `first_row` on.
 Result<void> produce(const Stage& samples, const Place& place, std::uint64_t first_row,
                      const BlockView& out, const Context& context, const BlockView* pulled) {
   const Scratch::Frame frame(context.scratch);
@@ -155,7 +155,7 @@ bool any_failed(const BlockView& block) {
          std::any_of(failed, failed + block.rows, [](std::uint8_t flag) { return flag != 0; });
 }
 
-/// Numbers of its own for `rows` rows, with flags where `like` has some.
+/// A separate identity for `rows` rows, with flags if `like` has them.
 Identity new_identity(std::size_t rows, const Identity& like, const Context& context) {
   Identity identity{context.scratch.array<std::uint64_t>(rows),
                     context.scratch.array<std::uint64_t>(rows)};
@@ -167,7 +167,7 @@ Identity new_identity(std::size_t rows, const Identity& like, const Context& con
   return identity;
 }
 
-/// The rows that did not fail, one after the other; `rows` says which of the step they are.
+/// The rows that did not fail, without gaps; `rows` receives their numbers in the step.
 std::unique_ptr<ScratchBlock> only_good(const BlockView& block, std::vector<std::size_t>& rows,
                                         const Context& context) {
   std::vector<std::size_t> good_rows;
@@ -189,7 +189,7 @@ std::unique_ptr<ScratchBlock> only_good(const BlockView& block, std::vector<std:
 
 namespace {
 
-/// Tells each destination of the failures among its rows; the rest are told where those rows go.
+/// Adds each failure to the destination of its row. Rows of other processes are reported there.
 void tell(RowFailures& failures, const std::uint8_t* flags,
           const std::vector<std::size_t>& step_rows, std::span<const Destination> destinations) {
   for (Failure& failure : failures.take_rows(flags)) {
@@ -209,7 +209,8 @@ void tell(RowFailures& failures, const std::uint8_t* flags,
 
 namespace {
 
-/// Row `from_row` to its destination. One whose spec running showed must be what that one was.
+/// Copies row `from_row` to its destination. If the spec was unknown, it must equal that of the
+/// first batch.
 Result<void> put_row(const BlockView& from, std::size_t from_row, const BlockView& to,
                      std::size_t to_row, const LeafProgram& chain) {
   if ((from.samples == nullptr) == (to.samples == nullptr)) {
@@ -250,7 +251,7 @@ Result<void> compute_step(const Program& program, const Place& place,
   tell(failures, first.failed, good_rows, destinations);
   if (any_failed(block->view())) block = only_good(block->view(), good_rows, context);
   for (const WholeOp& step : chain.whole) {
-    if (good_rows.empty()) break;  // functions are not called for nothing
+    if (good_rows.empty()) break;  // do not call functions for zero rows
     auto next = std::make_unique<ScratchBlock>(step.spec, good_rows.size(), context.scratch,
                                                block->view().identity);
     done = apply(step, chain.samples->ids(), place.turn.pass, block->view(), next->view(), context);

@@ -13,35 +13,35 @@
 
 namespace penstock {
 
-/// Asks the Sequence that the step at `place` is a batch of; `step` is its number, for errors.
+/// Requests the batch of a Sequence that the step at `place` is; `step` is its number, for errors.
 Result<void> ask_sequence(const Program& program, const Place& place,
                           std::optional<std::uint64_t> step, SequenceBatch& batch,
                           const Context& context);
 
-/// True when the step must be computed as a whole because a function wants to see all of it.
+/// True if the step must be computed as a whole because a function needs all of its rows.
 bool is_whole(const Program& program, const Place& place);
 
-/// Rows [first_row, first_row + out.rows) of the step at `place`. Not for whole steps.
-/// Of a stream `pulled` holds the rows of the step.
+/// Computes rows [first_row, first_row + out.rows) of the step at `place`. Not for whole steps. For
+/// a stream, `pulled` holds the rows of the step.
 Result<void> compute_rows(const Program& program, const Place& place, std::uint64_t first_row,
                           const BlockView& out, const Context& context,
                           const BlockView* pulled = nullptr);
 
-/// Rows at consecutive positions of one order, computed at once and then copied to `outs`, which
-/// are of one spec and dense. `place.count` is the number of rows of all of them.
+/// Computes rows at consecutive positions of one order in one call, then copies them to `outs`,
+/// which have one spec and are dense. `place.count` is the total number of rows.
 Result<void> compute_together(const Program& program, const Place& place,
                               std::span<const BlockView> outs, const Context& context);
 
-/// What must be read for rows [first_row, first_row + rows), as far as that shows beforehand.
+/// The files to read for rows [first_row, first_row + rows), if they are known in advance.
 void collect_reads(const Program& program, const Place& place, std::uint64_t first_row,
                    std::uint64_t rows, std::vector<PlannedRead>& reads, const Context& context);
 
-/// A part of a step and where its rows go, flags of failed rows included.
+/// A part of a step, and where to write its rows and the flags of failed ones.
 struct Destination {
   std::uint64_t first_row = 0;
   const BlockView* rows = nullptr;
 };
-/// The whole step, then its parts to their destinations.
+/// Computes the whole step, then copies its parts to their destinations.
 Result<void> compute_step(const Program& program, const Place& place,
                           std::span<const Destination> destinations, const Context& context,
                           const BlockView* pulled = nullptr);

@@ -44,13 +44,13 @@ Consumer::Outcome Consumer::await(Window::Awaited awaited, std::optional<Nanosec
       trace::record({trace::Kind::waited, trace_run_, 0, window_.delivered(), count_of(began),
                      count_of(clock_.now())});
   };
-  // A loader inside a function of another one: the threads that could work for us may all be
-  // waiting as we do, so we work ourselves.
+  // A loader inside a function of another loader: all pool threads may be blocked in the same way,
+  // so this thread computes.
   const bool works = settings_.threads == 0 || Pool::on_own_thread();
   while (true) {
     look_up(looked);
     if (CancelScope::cancelled())
-      throw CancelledError("the function that awaited a batch is not wanted any more");
+      throw CancelledError("the function that waited for a batch was cancelled");
     const bool worked =
         works && window_.look(awaited) == Window::Found::nothing && !is_late() && work_();
     const Window::Found found = window_.look(awaited);
@@ -78,9 +78,9 @@ void Consumer::report_stall(Nanoseconds waited) const {
     for (const auto& step : steps) facts.ready += step->ready() ? 1 : 0;
     return stall_report(facts, tasks, *plan_, clock_.now());
   });
-  // Not under the lock: reading the stacks of an interpreter takes its time.
+  // Without the lock: reading the stacks of an interpreter takes a while.
   if (settings_.stall_is_error)
-    throw ResourceError(found.text(), {}, "fix what is stuck, or wait longer with stall_after");
+    throw ResourceError(found.text(), {}, "fix the stuck function, or raise stall_after");
   report(found.text());
 }
 
@@ -125,7 +125,7 @@ void Consumer::write_ledger(std::uint64_t step, const std::vector<Failure>& fail
     entry.file = failure.where.file;
     entries.push_back(std::move(entry));
   }
-  // Threads are done in any order; the ledger is the same every time.
+  // Threads finish in any order; sorting keeps the ledger deterministic.
   std::ranges::sort(entries, {}, [](const LedgerEntry& entry) {
     return std::pair(entry.sample.source, entry.sample.number);
   });
@@ -133,10 +133,10 @@ void Consumer::write_ledger(std::uint64_t step, const std::vector<Failure>& fail
 }
 
 void Consumer::raise(Failure failure, const StepInFlight& step) const {
-  // A row that was given up because of a stop is no failure of its own, even where the stop came
-  // between two steps and this run is a new one.
+  // A row cancelled by a stop is not a failure, even if the stop came between two steps and this
+  // run is a new one.
   if (stopped() || failure.cancelled())
-    throw CancelledError("the loader was stopped while a batch was awaited");
+    throw CancelledError("the loader was stopped while waiting for a batch");
   failure.where.dataset = settings_.dataset;
   failure.where.epoch = start_.pass;
   failure.where.step = step.number();
@@ -155,7 +155,7 @@ std::optional<StepBatches> Consumer::next() {
 }
 
 std::optional<StepBatches> Consumer::next_if_ready() {
-  // Without the window's lock: a thread that reads ahead may have it for a while.
+  // Without the window's lock: a thread that plans reads may hold it for a while.
   if (ready_.empty() || stopped_ || settings_.ledger != nullptr || ready_.front()->has_failed())
     return std::nullopt;
   return deliver_first();

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A clock that moves on by `tick` each time it is asked.
+/// A clock that advances by `tick` at each call.
 class TickingClock final : public Clock {
  public:
   [[nodiscard]] Nanoseconds now() const override { return now_ += tick; }
@@ -45,7 +45,7 @@ class NumberOpener final : public StepOpener {
   BatchShape shape_ = testing::shape_of_numbers(2);
 };
 
-/// A consumer that does the work itself, of a window without threads.
+/// A consumer that computes by itself, of a window without threads.
 class Consuming {
  public:
   explicit Consuming(const Dataset& dataset, RunSettings run_settings = {})
@@ -61,7 +61,7 @@ class Consuming {
     window.begin({.threads = 0, .step_rows = 2, .step_bytes = 1}, 2);
   }
 
-  /// Of a stream: steps are published until `length`.
+  /// For a stream: steps are published until `length`.
   bool work() {
     Task task;
     if (!window.begin_task(task)) return false;
@@ -120,7 +120,7 @@ TEST(ConsumerTest, StepsAreDeliveredInOrderUntilTheLast) {
   EXPECT_FALSE(consuming.consumer.next());
 }
 
-TEST(ConsumerTest, AFailedStepIsRaisedWithItsPlaceAndTheNextOneFollows) {
+TEST(ConsumerTest, AFailedStepThrowsWithItsPlaceAndTheNextOneFollows) {
   Consuming consuming(steps(3), {.dataset = "train"});
   consuming.bad = 1;
   EXPECT_TRUE(consuming.consumer.next());
@@ -138,7 +138,7 @@ TEST(ConsumerTest, AFailedStepIsRaisedWithItsPlaceAndTheNextOneFollows) {
   EXPECT_EQ(batches->front().step(), 2U);
 }
 
-TEST(ConsumerTest, ACancelledRowIsNoFailureOfItsSample) {
+TEST(ConsumerTest, ACancelledRowIsNotAFailureOfItsSample) {
   Consuming consuming(steps(3));
   consuming.bad = 0;
   consuming.failure = cancelled(0);
@@ -187,16 +187,16 @@ TEST(ConsumerTest, AStreamHasANextStepUntilItsEnd) {
   EXPECT_FALSE(consuming.consumer.next());
 }
 
-TEST(ConsumerTest, AWaitWithPatienceEndsWhenTheStreamSaysNothing) {
+TEST(ConsumerTest, AWaitWithPatienceEndsIfTheStreamDoesNotAnswer) {
   Consuming consuming(stream());
   EXPECT_EQ(consuming.consumer.has_next_within(Nanoseconds{0}), std::nullopt);
   EXPECT_EQ(consuming.pulled, 0U);
   EXPECT_EQ(consuming.consumer.has_next_within(std::chrono::hours(1)), true);
 }
 
-TEST(ConsumerTest, WhoOwnsTheWaitingThreadIsAskedWhileItWaitsAndMayThrow) {
+TEST(ConsumerTest, WhileWaitingIsCalledAndMayThrow) {
   RunSettings settings;
-  settings.threads = 1;  // that never come
+  settings.threads = 1;  // which never start
   int asked = 0;
   settings.while_waiting = [&asked] {
     if (++asked == 2) throw std::runtime_error("interrupted");
@@ -207,9 +207,9 @@ TEST(ConsumerTest, WhoOwnsTheWaitingThreadIsAskedWhileItWaitsAndMayThrow) {
   EXPECT_EQ(asked, 2);
 }
 
-TEST(ConsumerTest, AReportThatIsAnErrorNamesTheStepThatIsAwaited) {
+TEST(ConsumerTest, AStallErrorNamesTheAwaitedStep) {
   RunSettings settings;
-  settings.threads = 1;  // that never come
+  settings.threads = 1;  // which never start
   settings.stall_is_error = true;
   settings.stall_after = Nanoseconds{0};
   Consuming consuming(steps(3), settings);

@@ -21,18 +21,18 @@
 namespace penstock {
 namespace {
 
-constexpr double kSlow = 100e3;  // nanoseconds; from here on threads are worth it
-constexpr double kFast = 50e3;   // and below this no more
+constexpr double kSlow = 100e3;  // nanoseconds; above this, fetcher threads are worth it
+constexpr double kFast = 50e3;   // below this, they no longer are
 constexpr double kWorthOneThread = 50e3;
 
-/// Unknown sizes count as nothing: the file is not there, or is no file. So do files beyond their
-/// limit, which are not read.
+/// Files of unknown size count as 0 bytes: they are missing, or not regular files. So do files
+/// above their size limit, which are not read.
 std::uint64_t bytes_of(const Read& read) {
   const bool read_at_all = !read.whole || read.length <= read.bytes_max;
   return read.length == UINT64_MAX || !read_at_all ? 0 : read.length;
 }
 
-/// Nobody is above a thread of ours to catch what is thrown.
+/// Fetcher threads have no caller to catch exceptions.
 Result<Bytes> guarded_read(Io& io, const Read& read) {
   try {
     return read_now(io, read);
@@ -54,8 +54,8 @@ struct KeyHash {
 }  // namespace
 
 void ReadPace::measured(Nanoseconds took, std::uint64_t bytes) {
-  // A nanosecond a byte is for copying. One thread that was not scheduled for a while must not
-  // count like a slow disk, so a single answer moves the figure by a bounded step.
+  // Copying takes about a nanosecond per byte. A thread that was not scheduled for a while must not
+  // look like a slow disk, so a single read changes the average by a bounded step.
   const double beyond =
       std::max(0.0, static_cast<double>(took.count()) - static_cast<double>(bytes));
   Lock lock(mutex_);
@@ -75,26 +75,26 @@ double ReadPace::latency() const {
   return latency_;
 }
 
-/// One read that was queued.
+/// One queued read.
 struct Fetcher::Ticket {
   enum class State : std::uint8_t { queued, flying, done };
   std::uint64_t step = 0;
   ReadKey key;
   Read read;
   State state = State::queued;
-  bool wanted = true;    // false: taken by a worker before it was begun, or forgotten
-  bool awaited = false;  // a worker is here for it
+  bool wanted = true;    // false: taken by a worker before it started, or forgotten
+  bool awaited = false;  // a worker waits for it
   Result<Bytes> result = Bytes();
 };
 
 struct Fetcher::Slot {
   std::unique_ptr<Thread> thread;
-  std::string reading;  // the file, while it is inside a read
+  std::string reading;  // the file, during a read
   bool finished = false;
   bool abandoned = false;
 };
 
-/// What the threads and the fetcher share; lives as long as the last of them.
+/// State shared by the threads and the fetcher; lives as long as the last of them.
 class Fetcher::Shared {
  public:
   explicit Shared(Options wanted) : options(std::move(wanted)) {}
@@ -114,7 +114,7 @@ class Fetcher::Shared {
   std::uint64_t held PENSTOCK_GUARDED_BY(mutex) = 0;
   bool stopping PENSTOCK_GUARDED_BY(mutex) = false;
 
-  /// The read for one row; one whose bytes are there already where a row comes several times.
+  /// The read for one row; one that is already complete if a row is used several times.
   TicketPtr find(const Read& read, const ReadKey& key) PENSTOCK_REQUIRES(mutex) {
     TicketPtr found;
     const auto [first, last] = tickets.equal_range(key);
@@ -128,7 +128,7 @@ class Fetcher::Shared {
     return found;
   }
 
-  /// Nobody will ask for it again.
+  /// Removes a ticket that no worker will request.
   void drop(const TicketPtr& ticket) PENSTOCK_REQUIRES(mutex) {
     const auto [first, last] = tickets.equal_range(ticket->key);
     const auto found =
@@ -140,7 +140,7 @@ class Fetcher::Shared {
     options.budget->give_back(bytes_of(ticket->read));
   }
 
-  /// The next read for a thread; nothing when it should end.
+  /// Returns the next read for a thread, or null if the thread should end.
   TicketPtr next() {
     Lock lock(mutex);
     while (true) {
@@ -174,7 +174,7 @@ void Fetcher::serve(const std::shared_ptr<Shared>& shared, const std::shared_ptr
     PENSTOCK_SCHEDULE();
     Result<Bytes> result = guarded_read(*options.io, ticket->read);
     Lock lock(shared->mutex);
-    if (slot->abandoned) break;  // nothing but `shared` is ours any more
+    if (slot->abandoned) break;  // this thread may only use `shared` from here on
     options.pace->measured(options.clock->now() - began, result ? (*result).size() : 0);
     slot->reading.clear();
     ticket->state = Ticket::State::done;
@@ -215,7 +215,7 @@ void Fetcher::queue(std::uint64_t step, std::vector<PlannedRead> reads) {
   bool can_start = true;
   while (shared_->running < wanted && can_start) {
     std::erase_if(shared_->slots, [](const auto& slot) {
-      if (slot->finished) slot->thread->join();  // it has left already
+      if (slot->finished) slot->thread->join();  // the thread has already left its loop
       return slot->finished;
     });
     auto slot = std::make_shared<Slot>();
@@ -225,7 +225,7 @@ void Fetcher::queue(std::uint64_t step, std::vector<PlannedRead> reads) {
       slot->thread = std::make_unique<Thread>(fmt::format("penstock-io-{}", shared_->slots.size()),
                                               [shared = shared_, slot] { serve(shared, slot); });
     } catch (const std::exception&) {
-      can_start = false;  // fewer threads read, or the workers do
+      can_start = false;  // continue with fewer threads, or let the workers read
       continue;
     }
     shared_->slots.push_back(std::move(slot));
@@ -288,7 +288,7 @@ std::vector<std::string> Fetcher::stop(std::chrono::nanoseconds patience) {
   {
     Lock lock(shared_->mutex);
     const auto until = std::chrono::steady_clock::now() + patience;
-    // Those that are not inside a read need nothing but a core to end.
+    // Threads outside a read end as soon as they are scheduled.
     const auto about_to_end = [](const std::shared_ptr<Slot>& slot) {
       return !slot->finished && slot->reading.empty();
     };

@@ -1,8 +1,7 @@
 #pragma once
-// Reads ahead of the workers. As long as the file system answers from memory a worker reads for
-// itself, which is cheapest, and there is nothing here but a measurement. When answers take long,
-// the reads of the steps that were opened are queued, and threads of their own, as many as the
-// latency is worth, wait for them.
+// Reads ahead of the workers. While the file system answers from memory, workers read for
+// themselves, which is cheapest, and this class only measures. When reads are slow, the reads of
+// opened steps are queued, and separate threads, as many as the latency justifies, execute them.
 
 #include <atomic>
 #include <chrono>
@@ -20,13 +19,13 @@
 
 namespace penstock {
 
-/// How long reads take beyond the copying of their bytes, and how many threads that is worth.
+/// Measures how long reads take beyond copying their bytes, and how many threads that justifies.
 /// Outlives the passes of a loader. Thread-safe.
 class ReadPace {
  public:
   static constexpr unsigned kThreadsMax = Pool::kReadingThreadsMax;
   void measured(Nanoseconds took, std::uint64_t bytes);
-  /// 0 while reads are answered in well under 100 us.
+  /// 0 while reads take well under 100 us.
   [[nodiscard]] unsigned threads() const { return threads_.load(std::memory_order_relaxed); }
   /// Smoothed, in nanoseconds.
   [[nodiscard]] double latency() const;
@@ -37,8 +36,8 @@ class ReadPace {
   double latency_ PENSTOCK_GUARDED_BY(mutex_) = 0;
 };
 
-/// `queue`, `forget`, `get` and `stop` may be called from any thread. Each queued read is done
-/// once: by a thread of its own, or by the worker that wants it before one of those began.
+/// Thread-safe. Each queued read runs once: on a fetcher thread, or on the worker that needs it
+/// before a fetcher thread starts it.
 class Fetcher final : public Reader {
  public:
   struct Options {
@@ -46,37 +45,37 @@ class Fetcher final : public Reader {
     Clock* clock = nullptr;
     std::shared_ptr<ReadPace> pace;
     ByteBudget* budget = nullptr;
-    std::uint64_t bytes_max = UINT64_MAX;  // of bytes read that nobody has taken
+    std::uint64_t bytes_max = UINT64_MAX;  // of completed reads that no worker has taken
   };
   explicit Fetcher(Options options);
   ~Fetcher() override;
   Fetcher(const Fetcher&) = delete;
   Fetcher& operator=(const Fetcher&) = delete;
 
-  /// True when it is worth while to queue reads.
+  /// True if reads should be queued.
   [[nodiscard]] bool ahead() const { return options_.pace->threads() > 0; }
-  /// Rows that should be on their way for the threads to be busy.
+  /// Rows that should be in flight to keep the threads busy.
   [[nodiscard]] std::uint64_t rows_ahead() const { return 2ULL * options_.pace->threads(); }
-  /// Begins the reads of a step, unless there is no room for their bytes: workers then read for
+  /// Starts the reads of a step, unless the byte budget is exhausted: workers then read for
   /// themselves.
   void queue(std::uint64_t step, std::vector<PlannedRead> reads);
-  /// Nobody will ask for what is left of the step.
+  /// Discards the remaining reads of the step.
   void forget(std::uint64_t step);
 
-  /// What was fetched, or is being fetched; reads itself where nobody has begun to. A failure is
-  /// given once: asked again, it reads again.
+  /// Returns fetched bytes, or waits for a read in flight; reads by itself if no thread has
+  /// started. A failure is returned once: the next call reads again.
   Result<Bytes> get(const Read& read, const ReadKey& key) override;
   Result<Bytes> get_file(const std::string& path, std::uint64_t bytes_max) override;
 
-  /// Wakes whoever waits; from now on there are only failures.
+  /// Wakes all waiting threads; every later call fails.
   void cancel();
-  /// As `cancel`, and ends the threads. One that is still inside a read after `patience` is left
-  /// behind. Returns what those were reading.
+  /// Like `cancel`, and ends the threads. A thread still inside a read after `patience` is
+  /// abandoned. Returns the files that abandoned threads were reading.
   std::vector<std::string> stop(std::chrono::nanoseconds patience);
 
-  /// Threads that there are now.
+  /// The current number of threads.
   [[nodiscard]] unsigned threads() const;
-  /// Bytes that were taken from the budget.
+  /// Bytes taken from the budget.
   [[nodiscard]] std::uint64_t bytes_held() const;
 
  private:
@@ -87,7 +86,7 @@ class Fetcher final : public Reader {
   Result<Bytes> read_here(const Read& read);
 
   const Options options_;
-  const std::shared_ptr<Shared> shared_;  // a thread that was left behind may outlive us
+  const std::shared_ptr<Shared> shared_;  // may be outlived by an abandoned thread
 };
 
 }  // namespace penstock

@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Files whose bytes are their names. A read of a held file ends when the test says so.
+/// Files whose bytes are their names. A read of a held file ends when the test releases it.
 class HeldIo final : public Io {
  public:
   void hold(const std::string& path) {
@@ -33,7 +33,7 @@ class HeldIo final : public Io {
     held_.erase(path);
     changed_.notify_all();
   }
-  /// Returns once so many reads of `path` have begun.
+  /// Returns after `count` reads of `path` have started.
   void wait_for_reads(const std::string& path, int count) {
     Lock lock(mutex_);
     while (reads_[path] < count) changed_.wait(mutex_);
@@ -96,23 +96,23 @@ class FetcherTest : public testing::Test {
   Fetcher fetcher_{{&io_, &clock_, pace_, &budget_, 500}};
 };
 
-TEST(ReadPaceTest, ReadsFromMemoryAreWorthNoThread) {
+TEST(ReadPaceTest, ReadsFromMemoryStartNoThreads) {
   ReadPace pace;
   for (int i = 0; i < 1000; ++i) pace.measured(microseconds(20), 0);
   EXPECT_EQ(pace.threads(), 0U);
-  // What a large file takes to copy is no latency.
+  // The time to copy a large file is not latency.
   for (int i = 0; i < 1000; ++i) pace.measured(milliseconds(5), 10 << 20);
   EXPECT_EQ(pace.threads(), 0U);
 }
 
-TEST(ReadPaceTest, OneReadThatWasHeldUpChangesNothing) {
+TEST(ReadPaceTest, ASingleSlowReadChangesNothing) {
   ReadPace pace;
   for (int i = 0; i < 100; ++i) pace.measured(microseconds(20), 0);
   pace.measured(milliseconds(50), 0);
   EXPECT_EQ(pace.threads(), 0U);
 }
 
-TEST(ReadPaceTest, ThreadsGrowWithTheLatencyUpToTheirLimitAndGoAgain) {
+TEST(ReadPaceTest, ThreadsGrowWithTheLatencyUpToTheLimitAndEndAgain) {
   ReadPace pace;
   for (int i = 0; i < 200; ++i) pace.measured(microseconds(200), 0);
   EXPECT_EQ(pace.threads(), 4U);
@@ -124,7 +124,7 @@ TEST(ReadPaceTest, ThreadsGrowWithTheLatencyUpToTheirLimitAndGoAgain) {
   EXPECT_EQ(pace.threads(), 0U);
 }
 
-TEST_F(FetcherTest, WhatIsNotQueuedIsReadByWhoeverAsks) {
+TEST_F(FetcherTest, AReadThatIsNotQueuedIsDoneByTheCaller) {
   EXPECT_FALSE(fetcher_.ahead());
   EXPECT_EQ(get(0, "a"), "a");
   EXPECT_EQ(text_of(fetcher_.get_file("b", 1)), "b");
@@ -143,7 +143,7 @@ TEST_F(FetcherTest, ReadsThatTakeLongAreMeasuredByTheClock) {
   EXPECT_GE(fetcher_.rows_ahead(), 4U);
 }
 
-TEST_F(FetcherTest, EveryQueuedReadIsDoneOnceWhoeverDoesIt) {
+TEST_F(FetcherTest, EveryQueuedReadIsDoneOnce) {
   make_slow();
   std::vector<PlannedRead> reads;
   for (std::uint64_t i = 0; i < 40; ++i) reads.push_back(planned(i, std::to_string(i)));
@@ -154,7 +154,7 @@ TEST_F(FetcherTest, EveryQueuedReadIsDoneOnceWhoeverDoesIt) {
   EXPECT_EQ(budget_.used(), 0U);
 }
 
-TEST_F(FetcherTest, ARowThatComesTwiceIsReadTwiceAndEachTakesItsOwn) {
+TEST_F(FetcherTest, ARowThatIsQueuedTwiceIsReadTwice) {
   make_slow();
   fetcher_.queue(0, {planned(7, "a"), planned(7, "a")});
   EXPECT_EQ(get(7, "a"), "a");
@@ -162,7 +162,7 @@ TEST_F(FetcherTest, ARowThatComesTwiceIsReadTwiceAndEachTakesItsOwn) {
   EXPECT_EQ(io_.reads("a"), 2);
 }
 
-TEST_F(FetcherTest, WhoeverAsksForAReadInFlightGetsItsBytes) {
+TEST_F(FetcherTest, AReadInFlightIsAwaited) {
   make_slow();
   io_.hold("a");
   fetcher_.queue(0, {planned(0, "a")});
@@ -173,9 +173,9 @@ TEST_F(FetcherTest, WhoeverAsksForAReadInFlightGetsItsBytes) {
   EXPECT_EQ(io_.reads("a"), 1);
 }
 
-TEST_F(FetcherTest, AReadThatNobodyBeganIsDoneByTheWorkerAndNotAgain) {
+TEST_F(FetcherTest, AReadThatHasNotStartedIsDoneOnceByTheWorker) {
   make_slow();
-  // As many reads that hang as there may be threads.
+  // As many hanging reads as there may be threads.
   std::vector<PlannedRead> reads;
   for (unsigned i = 0; i < ReadPace::kThreadsMax; ++i) {
     io_.hold(std::to_string(i));
@@ -190,7 +190,7 @@ TEST_F(FetcherTest, AReadThatNobodyBeganIsDoneByTheWorkerAndNotAgain) {
   EXPECT_EQ(io_.reads("last"), 1);
 }
 
-TEST_F(FetcherTest, AFailureIsOfItsRowAloneAndAskedAgainItIsReadAgain) {
+TEST_F(FetcherTest, AFailureAffectsItsRowOnlyAndTheNextCallReadsAgain) {
   make_slow();
   fetcher_.queue(0, {planned(0, "a"), planned(1, "bad"), planned(2, "huge"), planned(3, "b")});
   EXPECT_EQ(get(0, "a"), "a");
@@ -201,7 +201,7 @@ TEST_F(FetcherTest, AFailureIsOfItsRowAloneAndAskedAgainItIsReadAgain) {
   EXPECT_EQ(io_.reads("bad"), 2);
 }
 
-TEST_F(FetcherTest, WhatMemoryDoesNotTakeIsAFailureOfTheRow) {
+TEST_F(FetcherTest, RunningOutOfMemoryIsAFailureOfTheRow) {
   make_slow();
   io_.hold("huge");
   fetcher_.queue(0, {planned(2, "huge")});
@@ -210,7 +210,7 @@ TEST_F(FetcherTest, WhatMemoryDoesNotTakeIsAFailureOfTheRow) {
   EXPECT_THAT(get(2, "huge"), HasSubstr("failed: huge: "));
 }
 
-TEST_F(FetcherTest, WhereNoThreadCanBeStartedTheWorkersReadForThemselves) {
+TEST_F(FetcherTest, IfNoThreadCanBeStartedTheWorkersRead) {
   make_slow();
   fault::arm("fetcher.thread", 1);
   fetcher_.queue(0, {planned(0, "a"), planned(1, "b")});
@@ -223,7 +223,7 @@ TEST_F(FetcherTest, WhereNoThreadCanBeStartedTheWorkersReadForThemselves) {
   EXPECT_EQ(budget_.used(), 0U);
 }
 
-TEST_F(FetcherTest, BytesAreTakenFromTheBudgetAndGivenBack) {
+TEST_F(FetcherTest, BytesAreTakenFromTheBudgetAndReturned) {
   make_slow();
   fetcher_.queue(0, {planned(0, "a"), planned(1, "b")});
   fetcher_.queue(1, {planned(2, "c")});
@@ -238,11 +238,11 @@ TEST_F(FetcherTest, BytesAreTakenFromTheBudgetAndGivenBack) {
   EXPECT_EQ(budget_.used(), 0U);
 }
 
-TEST_F(FetcherTest, WithoutRoomForTheBytesNothingIsQueued) {
+TEST_F(FetcherTest, NothingIsQueuedBeyondTheByteBudget) {
   make_slow();
   std::vector<PlannedRead> reads;
   for (std::uint64_t i = 0; i < 51; ++i) reads.push_back(planned(i, "a"));
-  fetcher_.queue(0, std::move(reads));  // 510 bytes, 500 are allowed
+  fetcher_.queue(0, std::move(reads));  // 510 bytes, the limit is 500
   EXPECT_EQ(budget_.used(), 0U);
   ASSERT_TRUE(budget_.take(995, false));
   fetcher_.queue(1, {planned(0, "b")});
@@ -265,7 +265,7 @@ TEST_F(FetcherTest, CancelWakesAWorkerThatWaits) {
   EXPECT_EQ(io_.reads("c"), 0);
 }
 
-TEST_F(FetcherTest, AReadThatHangsIsLeftBehindAndNamedAndComesBackQuietly) {
+TEST_F(FetcherTest, AHangingReadIsAbandonedAndReportedAndMayReturnLater) {
   const unsigned before = abandoned_threads().load();
   make_slow();
   io_.hold("a");

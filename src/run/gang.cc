@@ -7,7 +7,7 @@ namespace penstock {
 
 bool PoolGang::work_one(Job& job, const Context& context) {
   const std::size_t first = job.next.fetch_add(job.piece);
-  // From the last piece on there is nothing to help with, however long that one takes.
+  // Once the last piece is claimed there is nothing to help with, however long it takes.
   if (first + job.piece >= job.rows) open_.store(false, std::memory_order_release);
   if (first >= job.rows) return false;
   try {
@@ -23,7 +23,7 @@ bool PoolGang::work_one(Job& job, const Context& context) {
 void PoolGang::run(std::size_t rows, const Context& context, const Body& body) {
   if (rows == 0) return;
   if (threads_ < 2 || rows < 2) return body(0, rows, context);
-  // One row shows whether the rest is worth sharing.
+  // The cost of one row decides whether sharing the rest pays.
   const Nanoseconds began = clock_.now();
   body(0, 1, context);
   const auto cost = static_cast<std::uint64_t>((clock_.now() - began).count());

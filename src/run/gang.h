@@ -1,6 +1,6 @@
 #pragma once
-// Several threads on one sequence: rows that must be computed before the stream can go on are
-// shared out among threads that are free.
+// Several threads on one sequence: rows that must be computed before the stream can continue are
+// split over idle threads.
 
 #include <atomic>
 #include <exception>
@@ -12,18 +12,17 @@
 
 namespace penstock {
 
-/// `run` is called by one thread at a time, `help` by any.
+/// `run` is called by one thread at a time; `help` is thread-safe.
 class PoolGang final : public Gang {
  public:
-  /// `call_help` tells other threads that there is work.
+  /// `call_help` notifies other threads that there is work.
   PoolGang(unsigned threads, std::function<void()> call_help, Clock& clock)
       : threads_(threads), call_help_(std::move(call_help)), clock_(clock) {}
 
   void run(std::size_t rows, const Context& context, const Body& body) override;
 
   [[nodiscard]] bool wants_help() const { return open_.load(std::memory_order_acquire); }
-  /// Does one piece of what is run, if it still needs help: other loaders have a right to the
-  /// thread, too.
+  /// Computes one piece if help is still needed. Only one, since other loaders share the thread.
   void help(const Context& context);
   [[nodiscard]] unsigned threads() const override { return threads_; }
 
@@ -34,9 +33,9 @@ class PoolGang final : public Gang {
     std::size_t piece = 1;
     std::atomic<std::size_t> next{0};
     std::exception_ptr broken = nullptr;  // guarded by the gang's mutex
-    unsigned helpers = 0;                 // as well
+    unsigned helpers = 0;                 // guarded by the gang's mutex
   };
-  /// False when no piece was left.
+  /// Returns false if no piece was left.
   bool work_one(Job& job, const Context& context);
 
   const unsigned threads_;

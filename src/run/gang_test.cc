@@ -15,14 +15,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Threads that help whenever they are called, until they are let go.
+/// Threads that help whenever they are called, until they are released.
 class Helpers {
  public:
   explicit Helpers(int count) {
     for (int i = 0; i < count; ++i) threads_.emplace_back("helper", [this] { serve(); });
   }
   ~Helpers() { let_go(); }
-  /// Must happen before the gang is gone: a helper that was slow to wake still looks at it.
+  /// Must be called before the gang is destroyed: a helper that wakes late still reads it.
   void let_go() {
     {
       Lock lock(mutex_);
@@ -67,7 +67,7 @@ class Helpers {
   std::vector<Thread> threads_;
 };
 
-/// A body for which each row is costly by the clock, so that the gang shares it out.
+/// A body whose rows are costly by the clock, so that the gang shares them.
 Gang::Body costly(VirtualClock& clock, std::vector<std::atomic<int>>& times) {
   return [&](std::size_t first, std::size_t rows, const Context&) {
     for (std::size_t row = first; row < first + rows; ++row) {
@@ -77,7 +77,7 @@ Gang::Body costly(VirtualClock& clock, std::vector<std::atomic<int>>& times) {
   };
 }
 
-TEST(GangTest, EveryRowIsRunOnceWhoeverHelps) {
+TEST(GangTest, EveryRowRunsOnceForAnyHelpers) {
   for (const int threads : {0, 1, 3}) {
     VirtualClock clock;
     Helpers helpers(threads);
@@ -96,7 +96,7 @@ TEST(GangTest, EveryRowIsRunOnceWhoeverHelps) {
   }
 }
 
-TEST(GangTest, CheapRowsStayWithTheThreadThatAsks) {
+TEST(GangTest, CheapRowsRunOnTheCallingThread) {
   VirtualClock clock;
   int calls = 0;
   PoolGang gang(4, [&] { ++calls; }, clock);
@@ -109,7 +109,7 @@ TEST(GangTest, CheapRowsStayWithTheThreadThatAsks) {
   EXPECT_EQ(parts, (std::vector<std::pair<std::size_t, std::size_t>>{{0, 1}, {1, 999}}));
 }
 
-TEST(GangTest, OneThreadAsksNobody) {
+TEST(GangTest, ASingleThreadCallsNoHelpers) {
   VirtualClock clock;
   int calls = 0;
   PoolGang gang(1, [&] { ++calls; }, clock);
@@ -129,7 +129,7 @@ TEST(GangTest, TwoThreadsAreInsideAtOnce) {
   Mutex mutex;
   Condition changed;
   int inside = 0;
-  // The two rows after the first wait for each other: alone nobody would come out.
+  // The two rows after the first wait for each other: a single thread would block forever.
   gang.run(3, scratch, [&](std::size_t first, std::size_t, const Context&) {
     if (first == 0) return clock.advance(milliseconds(1));
     Lock lock(mutex);
@@ -141,7 +141,7 @@ TEST(GangTest, TwoThreadsAreInsideAtOnce) {
   helpers.let_go();
 }
 
-TEST(GangTest, WhatABodyThrowsReachesTheOneWhoAskedAndTheGangGoesOn) {
+TEST(GangTest, AnExceptionReachesTheCallerAndTheGangStaysUsable) {
   for (const std::size_t bad : {0U, 1U, 50U, 99U}) {
     VirtualClock clock;
     Helpers helpers(3);
@@ -158,7 +158,7 @@ TEST(GangTest, WhatABodyThrowsReachesTheOneWhoAskedAndTheGangGoesOn) {
                             if (first == bad) throw std::runtime_error("bad row");
                           }),
                  std::runtime_error);
-    EXPECT_EQ(inside, 0) << "nobody is inside a body that is gone";
+    EXPECT_EQ(inside, 0) << "no thread is inside a destroyed body";
     EXPECT_FALSE(gang.wants_help());
     std::vector<std::atomic<int>> times(20);
     gang.run(20, scratch, costly(clock, times));
@@ -167,7 +167,7 @@ TEST(GangTest, WhatABodyThrowsReachesTheOneWhoAskedAndTheGangGoesOn) {
   }
 }
 
-TEST(GangTest, WhatAHelperThrowsReachesTheOneWhoAsked) {
+TEST(GangTest, AnExceptionOfAHelperReachesTheCaller) {
   VirtualClock clock;
   Helpers helpers(1);
   PoolGang* self = nullptr;
@@ -192,7 +192,7 @@ TEST(GangTest, WhatAHelperThrowsReachesTheOneWhoAsked) {
   helpers.let_go();
 }
 
-TEST(GangTest, HelpAfterTheEndIsNothing) {
+TEST(GangTest, HelpAfterTheEndIsANoOp) {
   VirtualClock clock;
   int calls = 0;
   PoolGang gang(2, [&] { ++calls; }, clock);
@@ -205,7 +205,7 @@ TEST(GangTest, HelpAfterTheEndIsNothing) {
   EXPECT_TRUE(std::ranges::all_of(times, [](const auto& count) { return count == 1; }));
 }
 
-TEST(GangTest, AHelperDoesOnePieceAndMayThenServeOthers) {
+TEST(GangTest, AHelperComputesOnePieceAndReturns) {
   VirtualClock clock;
   std::atomic<int> rows_of_helper{-1};
   std::atomic<bool> helped{false};
@@ -230,12 +230,12 @@ TEST(GangTest, AHelperDoesOnePieceAndMayThenServeOthers) {
       ++rows_of_helper;
       return;
     }
-    while (!helped) yield_thread();  // all the time in the world to take more
+    while (!helped) yield_thread();  // enough time to take more
   });
   EXPECT_EQ(rows_of_helper, 1);
 }
 
-TEST(GangTest, WantsNoHelpWhileTheLastRowIsComputed) {
+TEST(GangTest, NeedsNoHelpWhileTheLastRowIsComputed) {
   VirtualClock clock;
   PoolGang* self = nullptr;
   PoolGang gang(2, [] {}, clock);

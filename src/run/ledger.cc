@@ -30,11 +30,11 @@ std::string json_of(const LedgerEntry& entry) {
       {"epoch", entry.epoch},          {"step", entry.step}, {"source", entry.sample.source},
       {"number", entry.sample.number}, {"op", entry.op},     {"reason", entry.reason}};
   if (!entry.file.empty()) fields["file"] = printable(entry.file);
-  // A reason may hold bytes of the user's that are not UTF-8.
+  // A reason may contain user bytes that are not UTF-8.
   return fields.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// A write that failed may have left a part of a line.
+/// A failed write may have left an incomplete line.
 bool ends_in_a_cut_line(const std::string& file) {
   std::ifstream text(file, std::ios::binary | std::ios::ate);
   if (!text || text.tellg() == std::streampos(0)) return false;
@@ -44,14 +44,14 @@ bool ends_in_a_cut_line(const std::string& file) {
 
 }  // namespace
 
-/// What other threads may look at while the consumer adds to it.
+/// The entries, which other threads may read while the consumer adds some.
 class Ledger::Entries {
  public:
   explicit Entries(std::uint64_t limit) : limit_(limit) {}
 
   struct Added {
     std::string lines;     // for the file
-    std::string too_many;  // what is wrong, if the limit is passed
+    std::string too_many;  // the error text if the limit is exceeded
   };
   Added add(const std::vector<LedgerEntry>& entries) {
     Lock lock(mutex_);
@@ -71,7 +71,7 @@ class Ledger::Entries {
     }
     if (epoch_count_ > limit_)
       added.too_many =
-          fmt::format("{} samples of epoch {} were left out, more than the {} allowed:\n  {}",
+          fmt::format("{} samples of epoch {} were skipped, more than the {} allowed:\n  {}",
                       epoch_count_, epoch_, limit_, fmt::join(epoch_first_, "\n  "));
     return added;
   }
@@ -79,7 +79,7 @@ class Ledger::Entries {
     Lock lock(mutex_);
     return std::exchange(unwritten_, {});
   }
-  /// True for the first failure: others are not reported.
+  /// Returns true for the first failure: later ones are not reported.
   bool keep_unwritten(const std::string& lines) {
     constexpr std::size_t kBytesMax = std::size_t{1} << 20;
     Lock lock(mutex_);
@@ -97,7 +97,7 @@ class Ledger::Entries {
   }
   [[nodiscard]] std::string text() const {
     Lock lock(mutex_);
-    std::string text = fmt::format("{} samples left out\n", count_);
+    std::string text = fmt::format("{} samples skipped\n", count_);
     for (const LedgerEntry& entry : latest_) text += fmt::format("  {}\n", line_of(entry));
     return text;
   }
@@ -120,8 +120,8 @@ Ledger::~Ledger() {
   write({});
 }
 
-/// What cannot be written is kept and tried again with the next entries: a full disk under a log
-/// does not end a run. `entries()` has them meanwhile.
+/// Lines that cannot be written are stored and retried with the next entries: a full disk under a
+/// log must not end a run. `entries()` includes them.
 void Ledger::write(const std::string& lines) {
   if (file_.empty()) return;
   const std::string before = entries_->take_unwritten();
@@ -141,8 +141,8 @@ void Ledger::add(const std::vector<LedgerEntry>& entries) {
   write(added.lines);
   if (added.too_many.empty()) return;
   throw SampleError(added.too_many, {},
-                    file_.empty() ? "mend the data, or allow more with skip_limit"
-                                  : fmt::format("all of them are in {}; mend the data, or allow "
+                    file_.empty() ? "fix the data, or allow more with skip_limit"
+                                  : fmt::format("all of them are in {}; fix the data, or allow "
                                                 "more with skip_limit",
                                                 file_));
 }

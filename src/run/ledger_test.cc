@@ -23,7 +23,7 @@ LedgerEntry entry(std::uint64_t number) {
   return made;
 }
 
-TEST(LedgerTest, AFileThatCannotBeWrittenIsReportedOnceAndWrittenLater) {
+TEST(LedgerTest, AnUnwritableFileIsReportedOnceAndWrittenLater) {
   const TempFolder folder;
   const std::string missing = folder.path() + "/not/there";
   std::vector<std::string> reports;
@@ -32,7 +32,7 @@ TEST(LedgerTest, AFileThatCannotBeWrittenIsReportedOnceAndWrittenLater) {
     Ledger ledger(missing + "/ledger.json", 100);
     ledger.add({entry(1)});
     ledger.add({entry(2), entry(3)});
-    EXPECT_THAT(ledger.entries(), SizeIs(3)) << "they are known meanwhile";
+    EXPECT_THAT(ledger.entries(), SizeIs(3)) << "included although not written yet";
     std::filesystem::create_directories(missing);
     ledger.add({entry(4)});
   }
@@ -45,7 +45,7 @@ TEST(LedgerTest, AFileThatCannotBeWrittenIsReportedOnceAndWrittenLater) {
     EXPECT_THAT(*text, HasSubstr("\"number\":" + std::to_string(number)));
 }
 
-TEST(LedgerTest, WhatIsLeftIsWrittenWhenTheLedgerEnds) {
+TEST(LedgerTest, PendingEntriesAreWrittenByTheDestructor) {
   const TempFolder folder;
   const std::string missing = folder.path() + "/later";
   const auto before = set_report_sink([](const std::string&) {});

@@ -8,7 +8,7 @@ namespace penstock {
 namespace {
 
 constexpr double kTaskNanoseconds = 100e3;
-constexpr double kWorkerTaskNanoseconds = 1e6;  // a trip to another process takes some 50 us
+constexpr double kWorkerTaskNanoseconds = 1e6;  // a round trip to another process takes about 50 us
 constexpr std::uint64_t kTaskRowsMax = 1 << 16;
 constexpr std::uint64_t kTasksAhead = 4;  // per thread
 constexpr std::uint64_t kWindowMax = 4096;
@@ -34,12 +34,12 @@ std::vector<Pacing::Decision> Pacing::Log::decisions() const {
 Pacing::Pacing(Limits limits, std::shared_ptr<Log> log)
     : limits_(limits),
       task_nanoseconds_(limits.rows_at_once > 0 ? kWorkerTaskNanoseconds : kTaskNanoseconds),
-      // One for each process that is this thread's to keep busy, and one to follow it.
+      // One row for each worker process that this thread keeps busy, and one more in the queue.
       task_rows_min_(std::max<std::uint64_t>(
           1, 2 * divide_up(limits.rows_at_once, std::max(1U, limits.threads)))),
       step_bytes_(limits.step_bytes),
       window_max_(steps_within(limits.step_bytes)),
-      // Until a cost is known a step is split over all threads, for an early first batch.
+      // Until a cost is known, a step is split over all threads, for an early first batch.
       task_rows_(std::max<std::uint64_t>(
           task_rows_min_, divide_up(limits.step_rows, 4ULL * std::max(1U, limits.threads)))),
       log_(std::move(log)) {
@@ -59,7 +59,7 @@ std::uint64_t Pacing::steps_within(std::uint64_t step_bytes) const {
 }
 
 void Pacing::measured_bytes(std::uint64_t bytes) {
-  // Up at once, since memory is taken by then; down slowly, since sizes vary.
+  // Grow at once, since the memory is already in use; shrink slowly, since sizes vary.
   step_bytes_ = bytes >= step_bytes_ ? bytes : step_bytes_ - (step_bytes_ - bytes) / 8;
   step_bytes_ = std::max(step_bytes_, limits_.step_bytes);
   window_max_ = steps_within(step_bytes_);
@@ -71,7 +71,7 @@ void Pacing::measured(std::uint64_t rows, std::uint64_t nanoseconds, std::uint64
   const double cost = static_cast<double>(nanoseconds) / static_cast<double>(rows);
   row_cost_ = row_cost_ == 0 ? cost : 0.9 * row_cost_ + 0.1 * cost;
   const auto fitting = static_cast<std::uint64_t>(task_nanoseconds_ / row_cost_);
-  // Small changes of cost change nothing, so that the pace settles.
+  // Ignore small changes of cost, so that the pace settles.
   if (fitting > task_rows_ + task_rows_ / 2 || fitting < task_rows_ / 2)
     task_rows_ = std::clamp<std::uint64_t>(fitting, task_rows_min_, kTaskRowsMax);
   const std::uint64_t rows_ahead = kTasksAhead * limits_.threads * task_rows_;

@@ -1,7 +1,7 @@
 #pragma once
-// How much a thread takes at a time and how far ahead of the consumer the pool works. Decided from
-// measured cost: a task should take about 100 us, so that taking it costs nothing against doing it,
-// and the look-ahead should hold a few tasks per thread and no more.
+// Decides how much a thread takes at a time and how far ahead of the consumer the pool works, from
+// measured cost: a task should take about 100 us, so that the overhead of taking it is negligible,
+// and the look-ahead should hold only a few tasks per thread.
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-/// Guarded by its owner's mutex.
+/// Guarded by the owner's mutex.
 class Pacing {
  public:
   struct Limits {
@@ -21,15 +21,15 @@ class Pacing {
     std::uint64_t step_bytes = 1;
     std::uint64_t bytes_max = UINT64_MAX;
     std::uint64_t steps_wished = 0;
-    std::uint64_t rows_at_once = 0;  // what worker processes take at a time; 0: there are none
+    std::uint64_t rows_at_once = 0;  // rows that worker processes take at a time; 0: no processes
   };
   struct Decision {
     std::uint64_t task_rows;
     std::uint64_t window;
     std::string reason;
   };
-  /// Changes of the window so far, with reasons; the first 32. Any thread may ask, without the
-  /// owner's mutex, which may be held for as long as it takes to plan the reads of a step.
+  /// Changes of the window so far, with reasons; the first 32. Thread-safe without the owner's
+  /// mutex, which may be held while the reads of a step are planned.
   class Log {
    public:
     void add(Decision decision);
@@ -42,21 +42,21 @@ class Pacing {
   explicit Pacing(Limits limits) : Pacing(limits, std::make_shared<Log>()) {}
   Pacing(Limits limits, std::shared_ptr<Log> log);
 
-  /// Rows that one task should hold now.
+  /// The target number of rows of a task.
   [[nodiscard]] std::uint64_t task_rows() const { return task_rows_; }
-  /// Steps that may be in flight or waiting for the consumer; at least 1.
+  /// The maximum number of steps in flight or waiting for the consumer; at least 1.
   [[nodiscard]] std::uint64_t window() const { return window_; }
 
-  /// A task of `rows` rows took `nanoseconds`; 0 where the clock did not move. The window stays at
-  /// `window_min` steps or more, where bytes allow.
+  /// Records that a task of `rows` rows took `nanoseconds`; 0 if the clock did not advance. The
+  /// window stays at `window_min` steps or more if the byte budget allows.
   void measured(std::uint64_t rows, std::uint64_t nanoseconds, std::uint64_t window_min = 0);
-  /// A step turned out to hold `bytes`: texts and ragged fields are not in its layout.
+  /// Records the actual bytes of a step: texts and ragged fields are not in its layout.
   void measured_bytes(std::uint64_t bytes);
-  /// Bytes that a step is expected to hold.
+  /// The expected bytes of a step.
   [[nodiscard]] std::uint64_t step_bytes() const { return step_bytes_; }
-  /// So many rows should be on their way, for reads to overlap.
+  /// Keeps at least `rows` rows in flight, so that reads overlap.
   void read_ahead(std::uint64_t rows) { read_rows_ = rows; }
-  /// The consumer waited although the pool had stopped at the window.
+  /// Records that the consumer waited although the pool had stopped at the window.
   void consumer_waited();
 
   [[nodiscard]] std::vector<Decision> decisions() const { return log_->decisions(); }
@@ -66,15 +66,15 @@ class Pacing {
   [[nodiscard]] std::uint64_t steps_within(std::uint64_t step_bytes) const;
 
   Limits limits_;
-  double task_nanoseconds_;      // what a task should take
-  std::uint64_t task_rows_min_;  // less would leave worker processes without work
+  double task_nanoseconds_;      // the target duration of a task
+  std::uint64_t task_rows_min_;  // fewer would leave worker processes idle
   std::uint64_t step_bytes_;
   std::uint64_t window_max_;
   double row_cost_ = 0;  // nanoseconds, smoothed; 0 until measured
   std::uint64_t task_rows_;
   std::uint64_t window_ = 1;
   std::uint64_t read_rows_ = 0;
-  std::uint64_t spare_ = 1;  // the window is this many times what the threads need
+  std::uint64_t spare_ = 1;  // the window is this multiple of what the threads need
   std::shared_ptr<Log> log_;
 };
 

@@ -26,19 +26,19 @@ TEST(PacingTest, TheFirstStepIsSplitOverAllThreads) {
   EXPECT_EQ(pace(1).task_rows(), 1U);
 }
 
-TEST(PacingTest, DearRowsAreTakenOneByOneAndFewStepsAhead) {
+TEST(PacingTest, CostlyRowsAreTakenOneByOneAndFewStepsAhead) {
   Pacing pacing = pace(64);
   run_tasks(pacing, 200e3);
   EXPECT_EQ(pacing.task_rows(), 1U);
   EXPECT_EQ(pacing.window(), 3U);
 }
 
-TEST(PacingTest, WorkerProcessesGetARowEachAndOneToFollow) {
+TEST(PacingTest, WorkerProcessesGetOneRowEachAndOneInTheQueue) {
   Pacing pacing({.threads = 2, .step_rows = 64, .step_bytes = 1000, .rows_at_once = 6});
   run_tasks(pacing, 5e6);
   EXPECT_EQ(pacing.task_rows(), 6U) << "three processes for each thread, twice";
   run_tasks(pacing, 1000);
-  EXPECT_GE(pacing.task_rows(), 500U) << "a trip to a process is worth a millisecond of work";
+  EXPECT_GE(pacing.task_rows(), 500U) << "a round trip to a process needs a millisecond of work";
 }
 
 TEST(PacingTest, CheapRowsAreTakenInRunsOfManySteps) {
@@ -48,7 +48,7 @@ TEST(PacingTest, CheapRowsAreTakenInRunsOfManySteps) {
   EXPECT_GE(pacing.window() * 256, 8 * pacing.task_rows() / 2);
 }
 
-TEST(PacingTest, TheWindowStaysWhereItIsAskedToStayWithinItsBytes) {
+TEST(PacingTest, TheWindowKeepsItsMinimumWithinTheByteBudget) {
   Pacing pacing = pace(256);
   run_tasks(pacing, 10);
   const std::uint64_t wide = pacing.window();
@@ -62,7 +62,7 @@ TEST(PacingTest, TheWindowStaysWhereItIsAskedToStayWithinItsBytes) {
   EXPECT_EQ(small.window(), 5U);
 }
 
-TEST(PacingTest, TheWindowNeverPassesItsBytes) {
+TEST(PacingTest, TheWindowNeverExceedsTheByteBudget) {
   Pacing pacing = pace(256, 5000);
   run_tasks(pacing, 1);
   for (int i = 0; i < 20; ++i) pacing.consumer_waited();
@@ -70,7 +70,7 @@ TEST(PacingTest, TheWindowNeverPassesItsBytes) {
   EXPECT_EQ(pace(256, 1).window(), 1U) << "one step is always allowed";
 }
 
-TEST(PacingTest, TheWindowFollowsTheBytesThatStepsTurnOutToHold) {
+TEST(PacingTest, TheWindowFollowsTheMeasuredBytesOfSteps) {
   Pacing pacing(
       {.threads = 2, .step_rows = 1, .step_bytes = 100, .bytes_max = 10'000, .steps_wished = 50});
   EXPECT_EQ(pacing.window(), 50U);
@@ -85,13 +85,13 @@ TEST(PacingTest, TheWindowFollowsTheBytesThatStepsTurnOutToHold) {
   EXPECT_GE(pacing.window(), 50U);
 }
 
-TEST(PacingTest, AClockThatStandsStillChangesNothing) {
+TEST(PacingTest, AClockThatDoesNotAdvanceChangesNothing) {
   Pacing pacing = pace(64);
   pacing.measured(8, 0);
   EXPECT_EQ(pacing.task_rows(), 8U);
 }
 
-TEST(PacingTest, AWaitingConsumerWidensTheWindowUpToAPointAndSaysWhy) {
+TEST(PacingTest, AWaitingConsumerWidensTheWindowUpToALimitWithAReason) {
   Pacing pacing = pace(64);
   const std::uint64_t before = pacing.window();
   for (int i = 0; i < 20; ++i) pacing.consumer_waited();

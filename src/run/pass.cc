@@ -78,7 +78,7 @@ void Pass::start(const std::shared_ptr<Pass>& self, Pool& pool) {
   try {
     pool.attach(self, self->settings_.threads, {.while_waiting = self->settings_.while_waiting});
   } catch (...) {
-    self->stop(nullptr);  // nobody works on it: who asks again must start another
+    self->stop(nullptr);  // no thread works on this pass: a retry must start another
     throw;
   }
 }
@@ -93,9 +93,8 @@ void Pass::stop(Pool* pool) {
   if (const unsigned stuck = pool->detach(*this, kPatience); stuck > 0) report_abandoned(stuck);
   if (const auto stuck = fetcher_.stop(until - std::chrono::steady_clock::now()); !stuck.empty()) {
     std::string text =
-        stuck.size() == 1
-            ? "1 read did not come back and was abandoned"
-            : fmt::format("{} reads did not come back and were abandoned", stuck.size());
+        stuck.size() == 1 ? "1 read did not return and was abandoned"
+                          : fmt::format("{} reads did not return and were abandoned", stuck.size());
     for (const std::string& file : stuck) text += fmt::format("\n  of {}", printable(file));
     report(text);
   }
@@ -115,7 +114,7 @@ std::optional<StepBatches> Pass::next() {
 }
 
 std::uint64_t Pass::publish_kept() {
-  // Where no sample of the whole pass could be computed the batches have no fields.
+  // If no sample of the whole pass could be computed, the batches have no fields.
   if (!worker_.has_shape()) set_shape(learner_.without_fields());
   std::uint64_t rows = 0;
   for (auto& step : puller_.take_kept()) rows += window_.publish(std::move(step));
@@ -132,14 +131,14 @@ std::uint64_t Pass::pull_steps(Task& task, const Context& context) {
       window_.end_stream();
       return rows;
     }
-    const bool failed = step->ready();  // what threw cannot be pulled on
+    const bool failed = step->ready();  // after an exception the stream cannot be pulled further
     puller_.keep(std::move(step));
     if (!failed && !worker_.has_shape())
       if (auto shape = learner_.learn_from_stream(puller_.last_kept(), context))
         set_shape(std::move(*shape));
     if (failed || worker_.has_shape()) rows += publish_kept();
     if (failed) window_.end_stream();
-    // One thread has nobody else to compute what it pulled.
+    // A single thread must also compute what it pulled.
     const bool enough = clock_.now() - task.began >= kLongEnough || settings_.threads < 2;
     if (!window_.pull_on() || enough) return rows;
   }

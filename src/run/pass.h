@@ -1,6 +1,7 @@
 #pragma once
-// One pass of a plan on the pool. It joins the parts: the window of steps in flight, who fills
-// steps with rows, who pulls a stream, who learns the shape of batches, and the consumer.
+// One pass of a plan on the pool. Connects its parts: the window of steps in flight, the worker
+// that fills steps with rows, the puller of a stream, the learner of the batch shape, and the
+// consumer.
 
 #include <cstdint>
 #include <memory>
@@ -18,42 +19,42 @@
 
 namespace penstock {
 
-/// `next` is called by one thread, `stop` by any. Destroy after `stop`.
+/// `next` is called by one thread; `stop` is thread-safe. Destroy after `stop`.
 class Pass final : public Work {
  public:
-  /// Without a layout in `shape` it is learned from the first sample that is needed here.
+  /// If `shape` has no layout, it is learned from the first sample.
   Pass(std::shared_ptr<const PlanData> plan, BatchShape shape, RunStart start,
        const RunSettings& settings);
   ~Pass() override;
 
-  /// The next step, or nothing after the last. Throws SampleError (the step is not delivered),
-  /// or CancelledError when stopped.
+  /// Returns the next step, or nothing after the last. Throws SampleError (the step is not
+  /// delivered), or CancelledError if stopped.
   std::optional<StepBatches> next();
-  /// The next step if it is ready and nothing in it failed; never waits, never throws. Never one
-  /// where failures are skipped: the ledger may be full, which is an error.
+  /// Returns the next step if it is ready and nothing in it failed. Never blocks or throws. If
+  /// failures are skipped it returns nothing: a full ledger would have to throw.
   std::optional<StepBatches> next_if_ready() { return consumer_.next_if_ready(); }
-  /// True when a step follows; of a stream, waits until that is known.
+  /// True if another step follows; for a stream, blocks until that is known.
   bool has_next() { return consumer_.has_next(); }
-  /// The same, or nothing when it is not known within `patience`. Without threads of its own the
-  /// pass pulls until it is known.
+  /// The same, or nothing if it is not known within `patience`. Without threads the pass pulls
+  /// until it is known.
   std::optional<bool> has_next_within(Nanoseconds patience) {
     return consumer_.has_next_within(patience);
   }
-  /// Where the stream is after the steps that were delivered; `next` only after `has_next`.
+  /// The position of the stream after the delivered steps; `next` only after `has_next`.
   [[nodiscard]] StreamPlace stream_place() const { return consumer_.stream_place(); }
   /// Wakes a waiting `next`, takes no more work and returns when no thread is inside, or after half
-  /// a second: threads that are still inside a function then are abandoned and reported.
+  /// a second: threads still inside a function are then abandoned and reported.
   void stop(Pool* pool);
-  /// Hands the pass to the pool; `self` is this.
+  /// Adds the pass to the pool; `self` is this.
   static void start(const std::shared_ptr<Pass>& self, Pool& pool);
 
   bool run_one() override;
 
-  /// Steps of the pass that the consumer has received, earlier runs included.
+  /// Steps of the pass that the consumer has received, including earlier runs.
   [[nodiscard]] std::uint64_t delivered() const { return window_.delivered(); }
   [[nodiscard]] bool stopped() const { return consumer_.stopped(); }
   [[nodiscard]] std::uint32_t trace_run() const { return trace_run_; }
-  /// The shape of its batches, once that is known.
+  /// The shape of its batches, if it is known.
   [[nodiscard]] BatchShape shape() const { return worker_.shape(); }
   [[nodiscard]] std::vector<Pacing::Decision> decisions() const { return log_->decisions(); }
 
@@ -61,7 +62,7 @@ class Pass final : public Work {
   void set_shape(BatchShape shape);
   std::uint64_t run_task(Task& task);
   std::uint64_t pull_steps(Task& task, const Context& context);
-  /// Gives the steps that were pulled to all threads; returns their rows.
+  /// Publishes the pulled steps to all threads; returns their rows.
   std::uint64_t publish_kept();
   void report_abandoned(unsigned threads) const;
 

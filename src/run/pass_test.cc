@@ -39,7 +39,7 @@ struct Fixture {
   std::shared_ptr<Pass> run;
 };
 
-TEST(PassTest, StepsComeInOrderForAnyNumberOfThreads) {
+TEST(PassTest, StepsArriveInOrderForAnyNumberOfThreads) {
   for (unsigned threads = 0; threads <= 8; ++threads) {
     Fixture fixture(Dataset::range(1000).shuffle().batch(16), threads);
     std::uint64_t step = 0;
@@ -49,7 +49,7 @@ TEST(PassTest, StepsComeInOrderForAnyNumberOfThreads) {
   }
 }
 
-/// Takes its time for each row, on a clock of the test's.
+/// Takes time for each row, on the test's clock.
 class SlowOp final : public Op {
  public:
   SlowOp(VirtualClock& clock, Nanoseconds row) : clock_(clock), row_(row) {}
@@ -69,7 +69,7 @@ class SlowOp final : public Op {
   Nanoseconds row_;
 };
 
-// Every piece of a step is a call of each function in it, which may be dear to enter.
+// Every piece of a step calls each of its functions, and a call may be expensive.
 TEST(PassTest, StepsThatFitIntoATaskAreNotSplit) {
   for (const int rows_of_a_task : {16, 17, 25, 31, 32, 53, 100, 1000}) {
     VirtualClock clock;
@@ -77,12 +77,12 @@ TEST(PassTest, StepsThatFitIntoATaskAreNotSplit) {
     Fixture fixture(Dataset::range(1600).map(OpCall(op)).batch(16), 1, &clock);
     while (fixture.run->next()) {
     }
-    // The first step is split while its cost is not known: a quarter, then the rest.
+    // The first step is split while its cost is unknown: a quarter, then the rest.
     EXPECT_EQ(op->calls, 100U + 1U) << rows_of_a_task;
   }
 }
 
-/// x * 2 + 1 of blocks; fails for a block that holds `bad`.
+/// x * 2 + 1 of blocks; fails for a block that contains `bad`.
 BlockFn affine(std::int64_t bad = -1) {
   return {[bad](const Block& from, Block& to) {
     const auto x = from.column<std::int64_t>();
@@ -98,8 +98,8 @@ std::shared_ptr<const Op> block_op(BlockFn fn) {
   return make_block_op(std::move(fn), {.spec = ElementSpec::single(Dtype::i64)});
 }
 
-/// What every step holds: its rows and their ids, or its error without the sample (a block function
-/// does not say which of its rows failed, and how a step is cut into blocks depends on timing).
+/// The content of every step: its rows and their ids, or its error without the sample (a block
+/// function does not say which row failed, and how a step is split into blocks depends on timing).
 std::vector<std::string> steps_of(Pass& run) {
   std::vector<std::string> steps;
   while (true) {
@@ -131,7 +131,7 @@ TEST(PassTest, ShortStepsOfAFunctionThatPrefersLongBlocksAreComputedTogether) {
   EXPECT_LT(op->calls, 100U);
 }
 
-TEST(PassTest, StepsThatAreComputedTogetherHoldWhatTheyHoldAlone) {
+TEST(PassTest, StepsComputedTogetherEqualStepsComputedAlone) {
   const auto pipelines = [](const std::shared_ptr<const Op>& op) {
     const Dataset some = Dataset::range(997).map(OpCall(op));
     return std::vector<Dataset>{
@@ -160,7 +160,7 @@ TEST(PassTest, StepsThatAreComputedTogetherHoldWhatTheyHoldAlone) {
   }
 }
 
-TEST(PassTest, AFailureOfStepsThatAreComputedTogetherIsThatOfItsOwnStep) {
+TEST(PassTest, AFailureOfStepsComputedTogetherAffectsItsStepOnly) {
   for (const std::int64_t bad : {0, 100, 640, 996}) {
     Fixture expected(Dataset::range(997).map(OpCall(block_op(affine(bad)))).batch(16), 0);
     const std::vector<std::string> steps = steps_of(*expected.run);
@@ -171,7 +171,7 @@ TEST(PassTest, AFailureOfStepsThatAreComputedTogetherIsThatOfItsOwnStep) {
   }
 }
 
-TEST(PassTest, AFailureThatDoesNotOccurAgainIsStillReported) {
+TEST(PassTest, AFailureThatDoesNotRecurIsStillReported) {
   const auto raised = std::make_shared<std::atomic<bool>>(false);
   const BlockFn once{[raised](const Block& from, Block& to) {
     const auto x = from.column<std::int64_t>();
@@ -189,12 +189,12 @@ TEST(PassTest, AFailureThatDoesNotOccurAgainIsStillReported) {
   EXPECT_EQ(failed, 1U);
 }
 
-/// The exception of an interpreter that is asked to end.
+/// The exception of an interpreter that exits.
 struct Exit : std::runtime_error, MustRaise {
   using std::runtime_error::runtime_error;
 };
 
-TEST(PassTest, WhatAsksTheProgramToEndIsRaisedThoughASecondCallWouldNotRaiseIt) {
+TEST(PassTest, AnExitExceptionIsRaisedWithoutASecondCall) {
   const auto raised = std::make_shared<std::atomic<bool>>(false);
   const BlockFn once{[raised](const Block& from, Block& to) {
     const auto x = from.column<std::int64_t>();
@@ -212,7 +212,7 @@ TEST(PassTest, WhatAsksTheProgramToEndIsRaisedThoughASecondCallWouldNotRaiseIt) 
   EXPECT_EQ(failed, 1U);
 }
 
-TEST(PassTest, SlabsComeBackWhenTheirBatchesGo) {
+TEST(PassTest, SlabsAreReusedAfterTheirBatchesAreDestroyed) {
   Fixture fixture(Dataset::range(160).batch(16), 2);
   std::optional<StepBatches> kept = fixture.run->next();
   while (fixture.run->next()) {
@@ -229,7 +229,7 @@ TEST(PassTest, AfterStopNextIsCancelled) {
   try {
     while (fixture.run->next()) {
     }
-    FAIL() << "all steps came although the run was stopped";
+    FAIL() << "all steps were delivered although the run was stopped";
   } catch (const CancelledError&) {
   }
 }
@@ -251,7 +251,7 @@ TEST(PassTest, NoThreadIsInsideAfterStop) {
   }
 }
 
-TEST(PassTest, BudgetIsGivenBack) {
+TEST(PassTest, TheBudgetIsReturned) {
   const std::uint64_t before = ByteBudget::process().used();
   {
     Fixture fixture(Dataset::range(1000).batch(16), 2);

@@ -18,7 +18,7 @@ inline std::shared_ptr<const PlanData> plan_of(const Dataset& dataset, Shares sh
   return std::make_shared<PlanData>(dataset, options, 0);
 }
 
-/// Batches of one number a row.
+/// Batches of one number per row.
 inline BatchShape shape_of_numbers(std::size_t rows_max, std::size_t shares = 1) {
   return make_batch_shape(ElementSpec::single(Dtype::i64), {rows_max, shares, nullptr});
 }
@@ -30,7 +30,7 @@ inline Place rows_at(std::uint64_t first, std::uint64_t count) {
   return place;
 }
 
-/// Rows that are written as `first`, `first` + 1 and so on, with these ids.
+/// Rows with the values `first`, `first` + 1 and so on, and these ids.
 inline void write_numbers(const BlockView& rows, std::uint64_t first) {
   auto* const values = reinterpret_cast<std::int64_t*>(rows.columns[0].data);
   for (std::size_t i = 0; i < rows.rows; ++i) {

@@ -46,7 +46,7 @@ TEST(PullerTest, StepsArePulledInOrderWithTheirPositions) {
   EXPECT_EQ(puller.next_step(), 8U);
 }
 
-TEST(PullerTest, AStepThatCannotBePulledIsReadyAndHasFailed) {
+TEST(PullerTest, AStepThatFailsToPullIsReadyAndFailed) {
   Puller puller = puller_of(stream(10, 5));
   StepInFlight step({});
   ASSERT_TRUE(puller.pull(step));
@@ -70,7 +70,7 @@ TEST(PullerTest, SkippedRowsAreFailuresOfTheirStepAndThoseAfterTheLastAreLeftOve
   EXPECT_TRUE(puller.take_left_over().empty());
 }
 
-TEST(PullerTest, AStreamContinuesWhereItsPlaceSays) {
+TEST(PullerTest, AStreamContinuesAtItsPlace) {
   StreamPlace from;
   {
     Puller puller = puller_of(stream(10));
@@ -86,7 +86,7 @@ TEST(PullerTest, AStreamContinuesWhereItsPlaceSays) {
   EXPECT_EQ(step.pulled()->position, 4U);
 }
 
-TEST(PullerTest, StepsAreKeptInOrderUntilTheyAreTaken) {
+TEST(PullerTest, StoredStepsStayInOrder) {
   Puller puller = puller_of(stream(8));
   for (int i = 0; i < 2; ++i) {
     auto step = std::make_unique<StepInFlight>(StepSettings{});
@@ -100,7 +100,7 @@ TEST(PullerTest, StepsAreKeptInOrderUntilTheyAreTaken) {
   EXPECT_TRUE(puller.take_kept().empty());
 }
 
-TEST(PullerTest, NobodyIsAskedToHelpWhileNothingIsPulled) {
+TEST(PullerTest, NoHelpIsNeededWhileNothingIsPulled) {
   Puller puller = puller_of(stream(8), {.threads = 4, .wake = [] {}});
   EXPECT_FALSE(puller.wants_help());
 }

@@ -1,4 +1,4 @@
-// What must be looked at before there is a plan: which samples a select or a split keeps.
+// Work that is required before planning: which samples a select or a split contains.
 // tested in src/feed/select_test.cc
 #include <fmt/format.h>
 
@@ -26,9 +26,10 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kAtOnce = 1024;  // a multiple of a word, so that threads share none
+constexpr std::uint64_t kAtOnce = 1024;  // a multiple of the bits of a word, so that threads share
+                                         // no word
 
-/// A predicate over all samples, some at a time on each thread of the pool.
+/// Runs a predicate on all samples, some at a time on each thread of the pool.
 class Search final : public Work {
  public:
   Search(StagePtr predicate, std::uint64_t size)
@@ -65,13 +66,13 @@ class Search final : public Work {
     return true;
   }
 
-  /// Waits until all was looked at. What `while_waiting` throws ends the search.
+  /// Waits until all samples are examined. An exception from `while_waiting` ends the search.
   std::vector<std::uint64_t> result(const std::shared_ptr<Search>& self,
                                     const std::function<void()>& while_waiting) {
     const auto pool = Pool::shared();
     pool->attach(self, pool->threads(), {.while_waiting = while_waiting});
     try {
-      // Inside a function of a loader: all other threads may be waiting as we do.
+      // Inside a function of a loader: all other threads may be blocked in the same way.
       while (Pool::on_own_thread() && run_one()) {
       }
       wait(while_waiting);
@@ -87,12 +88,13 @@ class Search final : public Work {
   }
 
  private:
-  struct Looking {  // a thread that looks at samples
+  struct Looking {  // a thread that examines samples
     trace::Activity activity;
     ThreadId thread = this_thread_id();
   };
 
-  /// Of several failures the one of the first sample is reported, so all who look are waited for.
+  /// Of several failures the one of the first sample is reported, so all active threads must
+  /// finish.
   [[nodiscard]] bool is_over() const PENSTOCK_REQUIRES(mutex_) {
     return looking_.empty() && (done_ == size_ || failure_ || broken_);
   }
@@ -122,8 +124,8 @@ class Search final : public Work {
     }
   }
 
-  /// Nobody works on it afterwards, but for threads that do not come back from a function: those
-  /// are abandoned.
+  /// Afterwards no thread works on it, except threads that do not return from a function: those are
+  /// abandoned.
   void give_up(Pool& pool) {
     next_ = size_;
     {
@@ -153,7 +155,7 @@ class Search final : public Work {
 
   const StagePtr predicate_;
   const std::uint64_t size_;
-  std::vector<std::uint64_t> words_;  // each thread writes its own
+  std::vector<std::uint64_t> words_;  // each thread writes separate words
   ScratchStock scratch_;
   std::atomic<std::uint64_t> next_{0};
   Mutex mutex_;
@@ -165,7 +167,7 @@ class Search final : public Work {
   std::exception_ptr broken_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
-/// A select looks at its input as at a dataset of its own, wherever it is used.
+/// A select is computed on its input as a separate dataset, wherever it is used.
 std::uint64_t random_ops(const Node& node) {
   std::uint64_t count = 0;
   for (const NodePtr& input : node.inputs) count += random_ops(*input);

@@ -1,5 +1,5 @@
 #pragma once
-// Where a pass starts and how it is run.
+// The start and the settings of a pass.
 
 #include <cstdint>
 #include <functional>
@@ -18,25 +18,25 @@ namespace penstock {
 
 struct RunStart {
   std::uint64_t pass = 0;
-  std::uint64_t step = 0;  // first to deliver
+  std::uint64_t step = 0;  // the first to deliver
   Geometry geometry;
   StreamPlace stream;  // where a stream continues
 };
 
 struct RunSettings {
   std::string dataset = {};  // its name, for errors
-  unsigned threads = 0;      // 0: everything in the consumer's thread
+  unsigned threads = 0;      // 0: compute on the consumer's thread
   std::uint64_t lookahead_bytes = UINT64_MAX;
   std::uint64_t lookahead_steps = 0;
-  Nanoseconds stall_after = std::chrono::seconds(30);  // a wait this long is reported
+  Nanoseconds stall_after = std::chrono::seconds(30);  // report a wait this long
   bool stall_is_error = false;
-  std::function<void()> while_waiting = {};  // called now and then by who waits, without our locks
-  Ledger* ledger = nullptr;                  // where skipped samples go; null: failures are raised
-  bool no_empty_share = false;  // a share that has no row left keeps one, as an empty one
+  std::function<void()> while_waiting = {};  // called by waiting threads every 50 ms, without locks
+  Ledger* ledger = nullptr;                  // records skipped samples; null: failures are raised
+  bool no_empty_share = false;  // a share that lost all its rows keeps one, as an empty one
   ShapeLimits shape = {};
   Clock* clock = nullptr;
   Io* io = nullptr;                     // null: the real one
-  std::shared_ptr<ReadPace> pace = {};  // of earlier passes; null: nothing is known
+  std::shared_ptr<ReadPace> pace = {};  // from earlier passes; null: nothing measured yet
 };
 
 }  // namespace penstock

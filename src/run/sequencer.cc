@@ -30,7 +30,7 @@ Result<void> Sequencer::begin(Pulling& pulling) {
   cursor_ = plan_->program.stream->open({pass_, 0});
   if (PENSTOCK_OFF("stream.peek")) (void)cursor_->pull(*std::make_unique<PulledStep>(), pulling);
   if (!start_.anchor) return {};
-  // What was left out on the way here has been told already.
+  // Samples skipped on the way here were reported before the state was saved.
   RowFailures told;
   Pulling replay = pulling;
   if (replay.failures != nullptr) replay.failures = &told;
@@ -47,11 +47,11 @@ Result<bool> Sequencer::pull(PulledStep& step, Anchor& after, Pulling& pulling) 
     const bool same = *more && row_digest(step.buffer->rows(0, step.rows), 0) == start_.next;
     if (!same)
       throw StateError(
-          fmt::format("the stream gave {} where the state was saved before another",
+          fmt::format("the stream returned {} instead of the element that the state recorded",
                       *more ? "another element" : "no element"),
           {},
-          "a generator must yield the same elements each time, and restore() must go where save() "
-          "was called");
+          "a generator must yield the same elements each time, and restore() must return to the "
+          "point of save()");
   }
   checked_ = true;
   after = {};

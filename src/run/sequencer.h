@@ -1,6 +1,6 @@
 #pragma once
-// Pulls the steps of a stream, in order. One per pass and process; whichever thread is free does
-// it, one at a time.
+// Pulls the steps of a stream, in order. One per pass and process; any idle thread calls it, one at
+// a time.
 
 #include <memory>
 #include <optional>
@@ -11,20 +11,20 @@
 
 namespace penstock {
 
-/// Where a stream goes on: nothing for its start.
+/// Where a stream continues; the default is its start.
 struct StreamPlace {
   std::optional<Anchor> anchor = {};
-  std::uint64_t position = 0;  // samples of the pass that were delivered before
-  std::string next = {};       // digest of the row that must come next, where it is known
-  std::uint64_t batch = 0;     // for batches of this size: a drop may pass by what comes next
+  std::uint64_t position = 0;  // samples of the pass delivered before
+  std::string next = {};       // digest of the row that must follow, if known
+  std::uint64_t batch = 0;     // the batch size `next` applies to: a drop may skip the next row
 };
 
 class Sequencer {
  public:
   Sequencer(std::shared_ptr<const PlanData> plan, std::uint64_t pass, StreamPlace start);
 
-  /// The next step, and where the stream is after it; false at the end. Throws StateError when the
-  /// first row is not the one that the state promises.
+  /// Pulls the next step and the position after it; returns false at the end. Throws StateError if
+  /// the first row is not the one recorded in the state.
   Result<bool> pull(PulledStep& step, Anchor& after, Pulling& pulling);
 
  private:
@@ -38,7 +38,7 @@ class Sequencer {
   bool checked_ = false;
 };
 
-/// A digest of who a row is and what it holds.
+/// A digest of the identity and the values of a row.
 std::string row_digest(const BlockView& block, std::size_t row);
 
 }  // namespace penstock

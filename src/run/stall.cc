@@ -51,8 +51,9 @@ StallReport stall_report(const StallFacts& facts, std::span<const Task* const> t
     if (task != oldest)
       report.lines.push_back(
           {fmt::format("another thread: {}", doing(*task, plan.program, now)), task->thread});
-  if (oldest == nullptr) report.head += "\n  no thread works on it: all are busy for other loaders";
-  report.tail = fmt::format("\n  {} steps are in flight, {} of them complete behind it",
+  if (oldest == nullptr)
+    report.head += "\n  no thread works on it: all are busy with other loaders";
+  report.tail = fmt::format("\n  {} steps are in flight, {} of them complete after it",
                             facts.in_flight, facts.ready);
   return report;
 }
@@ -66,8 +67,8 @@ std::vector<ThreadLine> thread_lines(std::span<const Task* const> tasks, const P
 }
 
 std::string abandoned_text(unsigned threads) {
-  return threads == 1 ? "1 thread did not come back and was abandoned"
-                      : fmt::format("{} threads did not come back and were abandoned", threads);
+  return threads == 1 ? "1 thread did not return and was abandoned"
+                      : fmt::format("{} threads did not return and were abandoned", threads);
 }
 
 }  // namespace penstock

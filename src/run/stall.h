@@ -1,6 +1,5 @@
 #pragma once
-// What a pass reports about a wait that lasts too long: which threads work on it, on what, and for
-// how long.
+// The report of a wait that lasts too long: which threads are working, on what, and for how long.
 
 #include <cstdint>
 #include <span>
@@ -14,7 +13,7 @@
 
 namespace penstock {
 
-/// Where a pass is while it waits.
+/// The state of a pass that waits.
 struct StallFacts {
   std::string dataset = {};  // its name, if it has one
   std::uint64_t pass = 0;
@@ -24,8 +23,8 @@ struct StallFacts {
   std::size_t ready = 0;      // of these
 };
 
-/// A report before the stacks of its threads are known: reading those takes a while, so it happens
-/// without a lock.
+/// A report without the stacks of its threads: reading those takes a while, so it happens without a
+/// lock.
 struct StallReport {
   std::string head;
   std::vector<ThreadLine> lines;
@@ -34,17 +33,17 @@ struct StallReport {
   [[nodiscard]] std::string text() const { return head + with_stacks(lines) + tail; }
 };
 
-/// What a thread is doing, in words.
+/// Describes what a thread is doing.
 std::string doing(const Task& task, const Program& program, Nanoseconds now);
 StallReport stall_report(const StallFacts& facts, std::span<const Task* const> tasks,
                          const PlanData& plan, Nanoseconds now);
-/// A line for each thread that is still inside a function.
+/// One line per thread that is still inside a function.
 std::vector<ThreadLine> thread_lines(std::span<const Task* const> tasks, const Program& program,
                                      Nanoseconds now);
-/// That so many threads were left inside a function.
+/// Says how many threads were abandoned inside a function.
 std::string abandoned_text(unsigned threads);
 
-/// Decides when a wait is reported: the pause before the next report doubles.
+/// Decides when to report a wait: the pause before the next report doubles.
 class StallWatch {
  public:
   explicit StallWatch(Nanoseconds after) : after_(after) {}

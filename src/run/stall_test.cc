@@ -21,7 +21,7 @@ class StallTest : public ::testing::Test {
   std::string text(Nanoseconds now = seconds(7)) { return doing(task_, plan_->program, now); }
 };
 
-TEST_F(StallTest, AThreadThatComputesRowsIsNamedByOpSampleAndPlace) {
+TEST_F(StallTest, AComputingThreadIsDescribedByOpSampleAndPlace) {
   task_.began = seconds(5);
   task_.first_step = 3;
   task_.first_share = 1;
@@ -33,7 +33,7 @@ TEST_F(StallTest, AThreadThatComputesRowsIsNamedByOpSampleAndPlace) {
   EXPECT_THAT(text(), HasSubstr("sample 34 of source 0 and 5 more ("));
 }
 
-TEST_F(StallTest, AThreadThatPullsLearnsHelpsOrAsksSaysSo) {
+TEST_F(StallTest, PullingLearningHelpingAndRequestingThreadsAreDescribed) {
   task_.first_step = 3;
   task_.kind = Task::Kind::pull;
   EXPECT_EQ(text(), "the stream, at element 0 (pulling step 3) for 7.0 s");
@@ -60,25 +60,25 @@ TEST_F(StallTest, TheReportNamesTheOldestStepFirst) {
   ASSERT_EQ(report.lines.size(), 2U);
   EXPECT_EQ(report.lines[0].text, "waits for step 3, share 0, from row 0 for 7.0 s");
   EXPECT_EQ(report.lines[1].text, "another thread: step 9, share 0, from row 0 for 7.0 s");
-  EXPECT_EQ(report.tail, "\n  5 steps are in flight, 1 of them complete behind it");
+  EXPECT_EQ(report.tail, "\n  5 steps are in flight, 1 of them complete after it");
 }
 
-TEST_F(StallTest, AWaitThatNoThreadWorksOnIsSaid) {
+TEST_F(StallTest, AWaitWithoutAThreadIsReported) {
   const StallReport report = stall_report({"", 0, 0, seconds(4), 0, 0}, {}, *plan_, seconds(7));
   EXPECT_THAT(report.text(), HasSubstr("no batch for 4.0 s: epoch 0, step 0"));
-  EXPECT_THAT(report.text(), HasSubstr("no thread works on it: all are busy for other loaders"));
+  EXPECT_THAT(report.text(), HasSubstr("no thread works on it: all are busy with other loaders"));
 }
 
-TEST_F(StallTest, EachThreadThatIsLeftInsideHasALine) {
+TEST_F(StallTest, EachThreadStillInsideHasALine) {
   const std::vector<const Task*> tasks{&task_};
   const auto lines = thread_lines(tasks, plan_->program, seconds(7));
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines[0].text, "in step 0, share 0, from row 0 for 7.0 s");
 }
 
-TEST(AbandonedTextTest, OneThreadAndSeveral) {
-  EXPECT_EQ(abandoned_text(1), "1 thread did not come back and was abandoned");
-  EXPECT_EQ(abandoned_text(2), "2 threads did not come back and were abandoned");
+TEST(AbandonedTextTest, AbandonedThreadsAreCountedInSingularAndPlural) {
+  EXPECT_EQ(abandoned_text(1), "1 thread did not return and was abandoned");
+  EXPECT_EQ(abandoned_text(2), "2 threads did not return and were abandoned");
 }
 
 TEST(StallWatchTest, ThePauseBeforeTheNextReportDoubles) {

@@ -46,7 +46,7 @@ void StepInFlight::open_asked(std::uint64_t number, const Place& place) {
   if (asked() == nullptr) rows_ = std::make_unique<AskedRows>();
   asked()->index = place.first;
   whole_ = true;
-  rows_here_ = 1;  // as long as nobody knows how many there are
+  rows_here_ = 1;  // until the number is known
   missing_ = 1;
 }
 
@@ -84,7 +84,7 @@ void StepInFlight::await_rows() {
 
 BlockView StepInFlight::rows_of(std::size_t share) const {
   BlockView rows = shares_[share].batch->rows();
-  // Each thread writes flags of its own rows only.
+  // Each thread writes only the flags of its own rows.
   if (!flags_.empty()) rows.identity.failed = const_cast<std::uint8_t*>(flags_[share].data());
   if (settings_.skips) rows.identity.failures = &failures;
   return rows;
@@ -114,7 +114,7 @@ std::uint64_t StepInFlight::complete() {
 
 std::optional<Failure> StepInFlight::take_failure() {
   Lock lock(mutex_);
-  return std::exchange(failure_, std::nullopt);  // the memory is used for another step
+  return std::exchange(failure_, std::nullopt);  // the object is reused for another step
 }
 
 StepBatches StepInFlight::take_batches() {

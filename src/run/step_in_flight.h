@@ -1,5 +1,5 @@
 #pragma once
-// A step between its opening and its delivery: its shares, and how many of their rows are missing.
+// A step between opening and delivery: its shares, and how many of their rows are missing.
 
 #include <atomic>
 #include <cstdint>
@@ -24,95 +24,95 @@ namespace penstock {
 /// The local shares of one step.
 using StepBatches = std::vector<Batch>;
 
-/// Rows that the position of the step finds.
+/// Rows found by the position of the step.
 struct RowsByPosition {};
 
-/// Rows of a stream, which were pulled when the step was opened.
+/// Rows of a stream, pulled when the step was opened.
 struct PulledRows {
   PulledStep step;
   BlockView rows;              // those of `step`
-  Anchor after;                // where the stream is after this step
+  Anchor after;                // the position of the stream after this step
   std::uint64_t position = 0;  // samples of the pass before the step
 };
 
-/// A batch of a Sequence, asked for by the thread that works on the step.
+/// A batch of a Sequence, requested by the thread that computes the step.
 struct AskedRows {
   SequenceBatch batch;
-  std::uint64_t index = 0;  // which batch of the Sequence
+  std::uint64_t index = 0;  // index of the batch in the Sequence
 };
 
-/// What all steps of a pass have in common.
+/// Settings that all steps of a pass share.
 struct StepSettings {
   std::uint64_t pass = 0;
   Shares shares = {};
-  bool skips = false;           // failed rows are collected and left out
+  bool skips = false;           // collect and skip failed rows
   bool masks = false;           // rows may be masked
-  bool no_empty_share = false;  // a share that has no row left keeps one, as an empty one
+  bool no_empty_share = false;  // a share that lost all its rows keeps one, as an empty one
 };
 
-/// Used again for another step after its delivery. Threads write different rows at once; each of
-/// the other functions is called by the one thread that opens, completes or delivers the step.
+/// Reused for another step after delivery. Threads write different rows concurrently; each of the
+/// other functions is called by the one thread that opens, completes or delivers the step.
 class StepInFlight {
  public:
   explicit StepInFlight(const StepSettings& settings) : settings_(settings) {}
 
-  // What it is
+  // Properties
   [[nodiscard]] std::uint64_t number() const { return number_; }
   [[nodiscard]] const Place& place() const { return place_; }
-  /// True when a function must see all of its rows.
+  /// True if a function needs all of its rows.
   [[nodiscard]] bool whole() const { return whole_; }
-  /// Null where it is not of that kind.
+  /// Null for a step of another kind.
   [[nodiscard]] PulledRows* pulled() const;
   [[nodiscard]] AskedRows* asked() const;
 
   // Opening
-  /// Begins step `number`, whose rows are found by position.
+  /// Starts step `number`, whose rows are found by position.
   void open(std::uint64_t number, const Place& place);
-  /// Begins step `number` of a stream; the caller pulls its rows.
+  /// Starts step `number` of a stream; the caller pulls its rows.
   PulledRows& open_pulled(std::uint64_t number, std::uint64_t position);
-  /// Begins step `number`, of which only the number of the batch in its Sequence is known.
+  /// Starts step `number` of a Sequence; only the index of its batch is known.
   void open_asked(std::uint64_t number, const Place& place);
-  /// Its rows are known now, and where they are.
+  /// Sets the place of its rows when it is known.
   void set_place(const Place& place) { place_ = place; }
   /// Takes batches for the local shares from `ring`.
   void cut(bool whole, const std::shared_ptr<const BatchLayout>& layout, BatchRing& ring);
-  /// The first `learned` local rows are there already.
+  /// Marks the first `learned` local rows as computed.
   void set_learned(std::uint64_t learned);
-  /// All other rows are to be computed; ready at once where there are none.
+  /// Counts all other rows as missing; ready at once if there are none.
   void await_rows();
 
   // Shares
   struct Share {
     std::shared_ptr<BatchData> batch;
     std::uint64_t first_row = 0;  // in the step
-    /// As it was cut. A batch says less once a thread has completed the step and left out what
-    /// failed, while another may still look for rows to claim.
+    /// As it was cut. The batch has fewer rows once a thread has completed the step and removed
+    /// failed ones, while another thread may still look for rows to claim.
     std::uint64_t rows = 0;
-    std::uint64_t learned = 0;  // of its first rows, which were computed before
+    std::uint64_t learned = 0;  // of its first rows, computed before
   };
   [[nodiscard]] const std::vector<Share>& shares() const { return shares_; }
   /// Of all local shares.
   [[nodiscard]] std::uint64_t rows_here() const { return rows_here_; }
-  /// Rows of a share, with what collects their failures where policy says so.
+  /// Rows of a share, with a collector of failures if they are skipped.
   [[nodiscard]] BlockView rows_of(std::size_t share) const;
 
   // Completion
-  /// Of several failures the one of the first row counts, whichever thread was faster.
+  /// Of several failures the one of the first row is used, whichever thread reports first.
   void fail(Failure failure);
   [[nodiscard]] bool has_failed() const;
-  /// `rows` more are there; true when none is missing.
+  /// Counts `rows` as computed; returns true if none is missing.
   bool arrived(std::uint64_t rows) { return missing_.fetch_sub(rows) == rows; }
-  /// All rows are there: packs them, and returns the bytes they take.
+  /// Called when all rows are computed: packs them and returns their bytes.
   std::uint64_t complete();
   void set_ready() { ready_ = true; }
-  /// Nobody but the consumer uses it once it is ready.
+  /// Once it is ready, only the consumer uses it.
   [[nodiscard]] bool ready() const { return ready_; }
   [[nodiscard]] std::optional<Failure> take_failure();
   [[nodiscard]] StepBatches take_batches();
 
   BudgetLease bytes;
   bool reads_queued = false;
-  mutable RowFailures failures;  // of rows that are skipped
+  mutable RowFailures failures;  // of skipped rows
 
  private:
   void begin(std::uint64_t number, const Place& place);
@@ -121,18 +121,18 @@ class StepInFlight {
   std::uint64_t number_ = 0;
   Place place_;
   bool whole_ = false;
-  // Thousands of small steps may be in flight, so only those that are given their rows pay for it.
+  // Thousands of small steps may be in flight, so only pulled and requested steps pay for this.
   std::variant<RowsByPosition, std::unique_ptr<PulledRows>, std::unique_ptr<AskedRows>> rows_;
   std::vector<Share> shares_;
   std::uint64_t rows_here_ = 0;
-  std::vector<std::vector<std::uint8_t>> flags_;  // by share and row, where rows may be left out
+  std::vector<std::vector<std::uint8_t>> flags_;  // by share and row, if rows may be skipped
   std::atomic<std::uint64_t> missing_{0};
   std::atomic<bool> ready_{false};
   mutable Mutex mutex_;
   std::optional<Failure> failure_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
-/// The rows a step was given, or null where they are found by position.
+/// The rows of a pulled or requested step; null if they are found by position.
 inline const BlockView* given_rows(const StepInFlight& step) {
   if (const PulledRows* const from = step.pulled()) return &from->rows;
   if (const AskedRows* const from = step.asked()) return &from->batch.view;

@@ -18,7 +18,7 @@ std::vector<std::int64_t> values_of(const Batch& batch) {
   return {values.begin(), values.end()};
 }
 
-TEST(StepInFlightTest, AStepIsOfOneKindAndMayBeUsedAgainForAnother) {
+TEST(StepInFlightTest, AStepHasOneKindAndCanBeReusedAsAnother) {
   StepInFlight step({});
   step.open(3, rows_at(30, 10));
   EXPECT_EQ(step.number(), 3U);
@@ -38,7 +38,7 @@ TEST(StepInFlightTest, AStepIsOfOneKindAndMayBeUsedAgainForAnother) {
   EXPECT_EQ(step.asked()->index, 7U);
   EXPECT_EQ(given_rows(step), &step.asked()->batch.view);
   EXPECT_TRUE(step.whole());
-  EXPECT_TRUE(step.arrived(1)) << "it counts as one row until its answer is there";
+  EXPECT_TRUE(step.arrived(1)) << "it counts as one row until its batch arrives";
 
   step.open(6, rows_at(60, 10));
   EXPECT_EQ(step.asked(), nullptr);
@@ -87,7 +87,7 @@ TEST(StepInFlightTest, AStepWhoseRowsAreAllLearnedIsReadyAtOnce) {
   EXPECT_FALSE(step.ready());
 }
 
-TEST(StepInFlightTest, TheFailureOfTheFirstRowCountsAndIsGoneOnceTaken) {
+TEST(StepInFlightTest, TheFailureOfTheFirstRowIsReturnedOnce) {
   StepInFlight step({});
   step.open(0, rows_at(0, 10));
   EXPECT_FALSE(step.has_failed());
@@ -102,7 +102,7 @@ TEST(StepInFlightTest, TheFailureOfTheFirstRowCountsAndIsGoneOnceTaken) {
   EXPECT_FALSE(step.take_failure());
 }
 
-TEST(StepInFlightTest, RowsThatFailedAreLeftOutWhereTheyAreSkipped) {
+TEST(StepInFlightTest, FailedRowsAreRemovedIfFailuresAreSkipped) {
   const BatchShape shape = shape_of_numbers(4);
   StepInFlight step({.skips = true});
   step.open(0, rows_at(0, 4));
@@ -117,7 +117,7 @@ TEST(StepInFlightTest, RowsThatFailedAreLeftOutWhereTheyAreSkipped) {
   EXPECT_EQ(values_of(batches[0]), (std::vector<std::int64_t>{0, 2, 3}));
 }
 
-TEST(StepInFlightTest, AShareWithoutRowsKeepsAnEmptyOneWhereNoneMayBeEmpty) {
+TEST(StepInFlightTest, AShareThatMustNotBeEmptyKeepsOneEmptyRow) {
   const BatchShape shape = shape_of_numbers(2);
   StepInFlight step({.skips = true, .no_empty_share = true});
   step.open(0, rows_at(0, 2));
@@ -131,7 +131,7 @@ TEST(StepInFlightTest, AShareWithoutRowsKeepsAnEmptyOneWhereNoneMayBeEmpty) {
   EXPECT_EQ(batches[0].valid_count(), 0U);
 }
 
-TEST(StepInFlightTest, FlagsOfTheStepBeforeAreGone) {
+TEST(StepInFlightTest, FlagsAreClearedOnReuse) {
   const BatchShape shape = shape_of_numbers(2);
   StepInFlight step({.masks = true});
   for (std::uint64_t number = 0; number < 2; ++number) {
@@ -144,7 +144,7 @@ TEST(StepInFlightTest, FlagsOfTheStepBeforeAreGone) {
   }
 }
 
-TEST(StepInFlightTest, TheBytesOfACompleteStepAreThoseOfItsBatches) {
+TEST(StepInFlightTest, TheBytesOfACompleteStepEqualThoseOfItsBatches) {
   const BatchShape shape = shape_of_numbers(4);
   ByteBudget budget(1 << 20);
   StepInFlight step({});

@@ -25,8 +25,8 @@ struct Parts {
   std::vector<Destination> destinations;
 };
 
-/// A call for several pieces failed. They are computed one by one, so that the failure is that of
-/// one step and the others are delivered. It is reported even if it does not occur again.
+/// Retries a failed call for several pieces one by one, so that only one step fails and the others
+/// are delivered. The failure is reported even if it does not recur.
 struct FailedTogether {
   FailedTogether() = default;
   FailedTogether(Failure met, std::span<const Piece> pieces, std::size_t first)
@@ -36,11 +36,11 @@ struct FailedTogether {
       failure.row -= pieces[at].rows;
     failure.row += pieces[at].step->shares()[pieces[at].share].first_row + pieces[at].first;
     owner = first + at;
-    // A smaller call may have the memory that a larger one lacked.
+    // A smaller call may succeed where a larger one ran out of memory.
     unexplained = failure.kind != Failure::Kind::no_memory;
   }
-  /// The result of piece `index`. What asks the program to end is raised without a second call,
-  /// which might not raise it again.
+  /// The result of piece `index`. Exceptions that end the program are raised without a second call,
+  /// which might not raise them again.
   template <typename Compute>
   Result<void> resolve(std::size_t index, Compute compute) {
     const bool own = unexplained && index == owner;
@@ -52,7 +52,7 @@ struct FailedTogether {
   }
 
   std::size_t end = 0;       // index after the last of the pieces
-  std::size_t owner = 0;     // the piece that the failure belongs to
+  std::size_t owner = 0;     // the piece that failed
   bool unexplained = false;  // no piece has failed alone
   Failure failure = {};
 };
@@ -94,7 +94,7 @@ void StepWorker::open(StepInFlight& step, std::uint64_t number) {
 }
 
 void StepWorker::open_pulled(StepInFlight& step) {
-  // A batch size may be "all of it": then a step has the memory of its own rows.
+  // A batch size may mean "everything": then a step allocates memory for its own rows.
   const Cut cut = cut_of(step.place(), plan_->options.shares.total);
   const std::size_t needed = std::max<std::size_t>(cut.size(0), cut.slots());
   step.cut(is_whole(plan_->program, step.place()),
@@ -103,15 +103,15 @@ void StepWorker::open_pulled(StepInFlight& step) {
   step.await_rows();
 }
 
-/// Starts the reads of a step before a thread works on it. Streams, and the path fields that
-/// read_file looks up, are read by the workers.
+/// Starts the reads of a step before a thread works on it. Streams, and the path fields of
+/// read_file, are read by the workers.
 void StepWorker::queue_reads(StepInFlight& step) {
   if (settings_.threads == 0 || step.ready() || !fetcher_.ahead()) return;
   std::vector<PlannedRead> reads;
   if (step.whole()) {
     collect_reads(plan_->program, step.place(), 0, step.place().count, reads, opening_);
   } else {
-    // What was computed to learn the shape is there already.
+    // Learned rows are already computed.
     for (const StepInFlight::Share& share : step.shares())
       collect_reads(plan_->program, step.place(), share.first_row + share.learned,
                     share.rows - share.learned, reads, opening_);
@@ -207,9 +207,9 @@ Result<void> StepWorker::compute(const Piece& piece, const Context& context) {
     const Parts parts(step);
     return compute_step(plan_->program, step.place(), parts.destinations, context, given);
   }
-  // Blocks of some thousand rows at most, so that what passes between ops stays in cache; where
-  // rows are a number or two a function that is dear to enter gets more of them.
-  constexpr std::uint64_t kTinyRowBytes = 32;  // the row's id and weight included
+  // Blocks of at most a few thousand rows keep intermediate results in cache. Rows of one or two
+  // numbers go in longer blocks to functions whose calls are expensive.
+  constexpr std::uint64_t kTinyRowBytes = 32;  // including the row's id and weight
   const bool tiny = shape_.layout->bytes <= kTinyRowBytes * shape_.layout->rows_max;
   const std::uint64_t block_rows = tiny ? 4096 : 2048;
   const Scratch::Frame frame(context.scratch);
@@ -230,10 +230,10 @@ Result<void> StepWorker::compute(const Piece& piece, const Context& context) {
 
 Failure StepWorker::too_few_rows(const StepInFlight& step, std::size_t rows) const {
   const LeafProgram& chain = plan_->program.chains[step.place().leaf];
-  Failure failure{fmt::format("{}: get({}) gave {} rows for {} processes, and some would have none",
-                              chain.sequence->title(), step.asked()->index, rows,
-                              plan_->options.shares.total)};
-  failure.remedy = "make no batch that small, or say empty=deliver where the loop can do without";
+  Failure failure{
+      fmt::format("{}: get({}) returned {} rows for {} processes, and some would have none",
+                  chain.sequence->title(), step.asked()->index, rows, plan_->options.shares.total)};
+  failure.remedy = "avoid batches that small, or set empty=deliver if the loop can skip a step";
   return failure;
 }
 
@@ -244,7 +244,7 @@ std::shared_ptr<const BatchLayout> StepWorker::layout_for(std::size_t rows) {
   return layout;
 }
 
-/// How many rows a step has, and so how it is cut, is known when the answer is there.
+/// The number of rows, and so the cut, is known only when the batch arrives.
 Result<void> StepWorker::compute_asked(StepInFlight& step, const Context& context) {
   SequenceBatch& batch = step.asked()->batch;
   if (auto learned = learner_.take_batch(step.number())) {

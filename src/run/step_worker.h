@@ -19,17 +19,17 @@
 
 namespace penstock {
 
-/// Any thread may compute, each its own pieces.
+/// Thread-safe: each thread computes its own pieces.
 class StepWorker final : public StepOpener {
  public:
   StepWorker(std::shared_ptr<const PlanData> plan, const RunStart& start,
              const RunSettings& settings, ShapeLearner& learner, Fetcher& fetcher, Clock& clock,
              std::uint32_t trace_run);
 
-  /// Once, and before any step is opened.
+  /// Called once, before any step is opened.
   void set_shape(BatchShape shape);
   [[nodiscard]] bool has_shape() const { return shaped_.load(std::memory_order_acquire); }
-  /// Without a layout as long as it is not known.
+  /// Without a layout until it is known.
   [[nodiscard]] BatchShape shape() const;
 
   void open(StepInFlight& step, std::uint64_t number) override;
@@ -37,18 +37,18 @@ class StepWorker final : public StepOpener {
   [[nodiscard]] bool reads_ahead() const override { return fetcher_.ahead(); }
   [[nodiscard]] std::uint64_t rows_ahead() const override { return fetcher_.rows_ahead(); }
 
-  /// Computes the pieces of a task; returns their rows. Stops early when the task is cancelled.
+  /// Computes the pieces of a task; returns their rows. Returns early if the task is cancelled.
   std::uint64_t work(Task& task, const Context& context);
 
  private:
-  /// How many of the first pieces one call can compute: their rows follow each other in one order.
+  /// How many of the first pieces one call can compute: their rows are consecutive in one order.
   [[nodiscard]] std::size_t count_joinable(std::span<const Piece> pieces) const;
   static Result<void> compute_joined(const Program& program, std::span<const Piece> pieces,
                                      const Context& context);
   Result<void> compute(const Piece& piece, const Context& context);
   Result<void> compute_asked(StepInFlight& step, const Context& context);
   void finish(const Piece& piece, Result<void> done, Task& task);
-  /// Batches may differ in size; those of one size share their layout, so that slabs are reused.
+  /// Batches may differ in size; batches of one size share a layout, so that slabs are reused.
   std::shared_ptr<const BatchLayout> layout_for(std::size_t rows);
   void queue_reads(StepInFlight& step);
   [[nodiscard]] Failure too_few_rows(const StepInFlight& step, std::size_t rows) const;
@@ -61,11 +61,11 @@ class StepWorker final : public StepOpener {
   Clock& clock_;
   const std::uint32_t trace_run_;
   Scratch opening_;   // for `open`, which the window calls under its lock
-  BatchShape shape_;  // written before `shaped_`
+  BatchShape shape_;  // written before `shaped_` is set
   std::atomic<bool> shaped_{false};
   Mutex mutex_;
   std::map<std::size_t, std::shared_ptr<const BatchLayout>> layouts_
-      PENSTOCK_GUARDED_BY(mutex_);  // by rows, where those differ
+      PENSTOCK_GUARDED_BY(mutex_);  // by rows, if sizes differ
 };
 
 }  // namespace penstock

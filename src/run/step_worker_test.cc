@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A worker without a window: a test opens steps and gives it pieces of them.
+/// A worker without a window: a test opens steps and passes pieces of them.
 class Working {
  public:
   explicit Working(const Dataset& dataset, Shares shares = {}, Ledger* ledger = nullptr)
@@ -74,7 +74,7 @@ TEST(StepWorkerTest, TheShapeIsUnknownUntilItIsSet) {
   EXPECT_NE(worker.shape().layout, nullptr);
 }
 
-TEST(StepWorkerTest, AStepHoldsTheRowsAtItsPosition) {
+TEST(StepWorkerTest, AStepContainsTheRowsAtItsPosition) {
   Working working(Dataset::range(10).batch(4));
   working.compute(2);
   EXPECT_TRUE(working.step.ready());
@@ -83,13 +83,13 @@ TEST(StepWorkerTest, AStepHoldsTheRowsAtItsPosition) {
   EXPECT_EQ(working.values(), (Values{4, 5, 6, 7}));
 }
 
-TEST(StepWorkerTest, EachLocalShareHoldsItsOwnRows) {
+TEST(StepWorkerTest, EachLocalShareContainsItsOwnRows) {
   Working working(Dataset::range(20).batch(10), Shares{3, 1, 2});
   working.compute(1);
   EXPECT_EQ(working.values(), (Values{14, 15, 16, 17, 18, 19}));
 }
 
-TEST(StepWorkerTest, AStepIsReadyWhenItsLastPieceIsThere) {
+TEST(StepWorkerTest, AStepIsReadyAfterItsLastPiece) {
   Working working(Dataset::range(20).batch(10));
   working.worker.open(working.step, 0);
   for (const std::uint64_t first : {5U, 0U}) {
@@ -113,7 +113,7 @@ TEST(StepWorkerTest, ACancelledTaskComputesNothing) {
   EXPECT_FALSE(working.step.ready());
 }
 
-TEST(StepWorkerTest, AFailureIsThatOfTheFirstRowOfTheStep) {
+TEST(StepWorkerTest, TheFailureOfAStepIsThatOfItsFirstFailedRow) {
   Working working(Dataset::range(20)
                       .map([](std::int64_t x) -> std::int64_t {
                         if (x % 10 == 3 || x % 10 == 7) throw std::runtime_error("bad value");
@@ -147,7 +147,7 @@ TEST(StepWorkerTest, SkippedRowsAreCollectedInTheirStep) {
   EXPECT_EQ(working.values(), (Values{0, 1, 2, 4}));
 }
 
-TEST(StepWorkerTest, AFunctionOfWholeBatchesSeesTheStepOnce) {
+TEST(StepWorkerTest, AFunctionOfWholeBatchesReceivesTheStepOnce) {
   std::atomic<int> calls{0};
   Working working(Dataset::range(20).batch(10).map(
       [&calls](const Sample& batch) {
@@ -160,7 +160,7 @@ TEST(StepWorkerTest, AFunctionOfWholeBatchesSeesTheStepOnce) {
   EXPECT_EQ(working.values(), (Values{10, 11, 12, 13, 14, 15, 16, 17, 18, 19}));
 }
 
-/// Batch i holds i + 1 rows of the number i.
+/// Batch i has i + 1 rows of the number i.
 class GrowingSequence final : public Sequence {
  public:
   [[nodiscard]] std::uint64_t size() const override { return 4; }
@@ -175,7 +175,7 @@ Dataset growing() {
   return Dataset::from_sequence(std::make_shared<GrowingSequence>(), options);
 }
 
-TEST(StepWorkerTest, ABatchOfASequenceIsCutWhenItIsThere) {
+TEST(StepWorkerTest, ABatchOfASequenceIsCutWhenItArrives) {
   Working working(growing());
   for (const std::uint64_t number : {0U, 3U, 1U}) {
     working.compute(number);
@@ -184,18 +184,18 @@ TEST(StepWorkerTest, ABatchOfASequenceIsCutWhenItIsThere) {
   }
 }
 
-TEST(StepWorkerTest, ABatchOfFewerRowsThanProcessesFailsWhereNoShareMayBeEmpty) {
+TEST(StepWorkerTest, ABatchWithFewerRowsThanProcessesFailsIfNoShareMayBeEmpty) {
   Working working(growing(), Shares{3, 0, 1});
   working.settings.no_empty_share = true;
   working.compute(1);
   const auto failure = working.step.take_failure();
   ASSERT_TRUE(failure);
-  EXPECT_THAT(failure->message, HasSubstr("get(1) gave 2 rows for 3 processes"));
+  EXPECT_THAT(failure->message, HasSubstr("get(1) returned 2 rows for 3 processes"));
   working.compute(2);
   EXPECT_FALSE(working.step.has_failed());
 }
 
-TEST(StepWorkerTest, APulledStepOfMoreRowsThanTheLayoutHasMemoryOfItsOwn) {
+TEST(StepWorkerTest, APulledStepLargerThanTheLayoutGetsItsOwnMemory) {
   Working working(Dataset::range(100).filter([](std::int64_t) { return true; }).batch(40));
   working.step.open_pulled(0, 0);
   working.step.set_place(testing::rows_at(0, 40));

@@ -1,5 +1,5 @@
 #pragma once
-// What a thread of the pool does for a pass.
+// The work of a pool thread for a pass.
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-/// A time as the trace has it.
+/// A time as the trace stores it.
 inline std::uint64_t count_of(Nanoseconds time) {
   return static_cast<std::uint64_t>(time.count());
 }
@@ -31,20 +31,20 @@ struct Task {
   Kind kind = Kind::rows;
   std::vector<Piece> pieces;
   std::uint64_t first_step = 0;
-  std::uint64_t steps = 0;   // that it has rows of
-  std::uint64_t window = 0;  // steps that could be in flight when it began
+  std::uint64_t steps = 0;   // whose rows it contains
+  std::uint64_t window = 0;  // the window when it started
   std::uint64_t first_row = 0;
   std::uint32_t first_share = 0;
-  // Of the first piece, for reports: its step may be delivered, and used again, before the task
-  // ends.
+  // Properties of the first piece, for reports: its step may be delivered and reused before the
+  // task ends.
   std::uint32_t leaf = 0;
   std::optional<std::uint64_t> asked_index = {};  // of a Sequence
-  std::uint64_t step_bytes = 0;  // of the largest step it completed, where those differ
+  std::uint64_t step_bytes = 0;  // of the largest step it completed, if sizes differ
   ThreadId thread = this_thread_id();
   Nanoseconds began{0};
   trace::Activity activity;
 
-  /// True where only one thread may do it at a time.
+  /// True if only one thread may run it at a time.
   [[nodiscard]] bool alone() const { return kind == Kind::pull || kind == Kind::learn; }
 };
 

@@ -59,7 +59,7 @@ bool Window::claim(std::vector<Piece>& pieces) {
   if (settings_.threads > 0 && opener_.reads_ahead())
     while (open_step()) {
     }
-  // No thread takes so much that the others find the window empty.
+  // Limits a task so that the other threads still find work.
   const std::uint64_t fair =
       step_rows_ * size_.load(std::memory_order_relaxed) / (2ULL * std::max(1U, settings_.threads));
   const std::uint64_t task_rows =
@@ -70,7 +70,7 @@ bool Window::claim(std::vector<Piece>& pieces) {
     if (next_.step == steps_.size() && !open_step()) break;
     StepInFlight& step = *steps_[next_.step];
     const bool asked = step.asked() != nullptr;
-    // An asked step is handed out as one: it has no shares before its answer is there.
+    // A requested step is one piece: it has no shares until its batch arrives.
     if (step.ready() || next_.share == (asked ? 1 : step.shares().size())) {
       next_ = {next_.step + 1};
       if (settings_.threads == 0 && !pieces.empty()) break;
@@ -81,14 +81,14 @@ bool Window::claim(std::vector<Piece>& pieces) {
       pieces.push_back({&step, 0, 0, rows, true});
       budget -= std::min(budget, rows);
       next_.share = asked ? 1 : step.shares().size();
-      if (asked) break;  // nobody knows how long the answer takes
+      if (asked) break;  // the duration of the request is unknown
       continue;
     }
     const StepInFlight::Share& share = step.shares()[next_.share];
     if (next_.row == 0) next_.row = share.learned;
     std::uint64_t rows = share.rows - std::min(share.rows, next_.row);
     if (rows > budget) {
-      // A share that fits into a task stays whole: each piece of one costs a call.
+      // A share that fits into a task is not split: each piece costs a call.
       if (share.rows <= task_rows && 2 * budget < rows) break;
       if (share.rows > task_rows) rows = budget;
     }
@@ -134,7 +134,7 @@ bool Window::choose_task(Task& task) {
 bool Window::begin_task(Task& task) {
   Lock lock(mutex_);
   if (!choose_task(task)) {
-    // Say so before looking once more: whoever delivers in between sees it and wakes us.
+    // Set the flag before checking again: a delivery in between sees it and wakes this thread.
     starved_.store(true);
     if (!choose_task(task)) return false;
   }
@@ -151,13 +151,13 @@ void Window::end_task(Task& task, std::uint64_t rows) {
     std::erase(tasks_, &task);
     if (task.alone()) {
       alone_ = false;
-      // What was pulled, or can be opened now, is work for the others.
+      // Pulled steps, and steps that can be opened now, are work for other threads.
       wake_if_starved();
       notify = consumer_waits_;
     } else if (task.kind == Task::Kind::rows) {
       pacing_.read_ahead(opener_.rows_ahead());
-      // A thread that is stuck must not hold all steps, or the others have nothing to do: the
-      // window stays what it was when that thread took its rows.
+      // A stuck thread must not block the window, or the others run out of work: the window does
+      // not shrink below its size when that thread took its rows.
       std::uint64_t least = 0;
       for (const Task* other : tasks_)
         least = std::max(least, std::min(2 * other->steps * settings_.threads, other->window));
@@ -170,7 +170,7 @@ void Window::end_task(Task& task, std::uint64_t rows) {
       notify = consumer_waits_ && find(Awaited::ready_step) == Found::awaited;
     }
   }
-  if (notify) changed_.notify_one();  // not under the lock, which it takes
+  if (notify) changed_.notify_one();  // without the lock, which it acquires
 }
 
 void Window::break_task(Task& task, std::exception_ptr error) {
@@ -190,7 +190,7 @@ std::unique_ptr<StepInFlight> Window::spare() {
 
 std::unique_ptr<StepInFlight> Window::spare_for(Task& task, std::uint64_t number) {
   Lock lock(mutex_);
-  task.first_step = number;  // others report what we do
+  task.first_step = number;  // for reports of other threads
   return spare();
 }
 
@@ -213,7 +213,7 @@ void Window::end_stream() {
 
 bool Window::pull_on() {
   Lock lock(mutex_);
-  // Who sleeps may be needed at once: the next element may take as long as it likes.
+  // Sleeping threads may be needed now: the next element may take arbitrarily long.
   if (consumer_waits_) wake_if_starved();
   return !stopped_ && may_pull();
 }
@@ -226,7 +226,7 @@ Window::Found Window::find(Awaited awaited) const {
 
 Window::Found Window::look(Awaited awaited) const {
   Lock lock(mutex_);
-  if (stopped_) throw CancelledError("the loader was stopped while a batch was awaited");
+  if (stopped_) throw CancelledError("the loader was stopped while waiting for a batch");
   if (broken_) std::rethrow_exception(broken_);
   return find(awaited);
 }
@@ -234,14 +234,14 @@ Window::Found Window::look(Awaited awaited) const {
 bool Window::wait(Awaited awaited, Nanoseconds pause) {
   Lock lock(mutex_);
   if (stopped_ || broken_ || find(awaited) != Found::nothing) return true;
-  // Threads that are idle while we wait say that the window was too small; busy ones don't.
+  // If threads are idle while the consumer waits, the window was too small.
   bool grew = false;
   if (starved_.load() && tasks_.size() < settings_.threads) {
     pacing_.consumer_waited();
     grew = size_.exchange(pacing_.window(), std::memory_order_relaxed) < pacing_.window();
   }
-  // A task notifies us at its end, which saves a wake-up for each small step; but a step that is
-  // complete must not wait for the slow sample that came after it, so we look ourselves too.
+  // A task notifies the consumer at its end, which saves a wake-up per small step. But a complete
+  // step must not wait for a slow sample after it, so the consumer also checks by itself.
   if (settings_.stream || grew) wake_if_starved();
   consumer_waits_ = true;
   changed_.wait_for(mutex_, pause);
@@ -267,7 +267,7 @@ void Window::take_ready(std::deque<std::unique_ptr<StepInFlight>>& ready,
 
 void Window::count_delivered() {
   const std::uint64_t delivered = delivered_.fetch_add(1) + 1;
-  // Wake the pool once there is room for some steps, not for each one.
+  // Wake the pool when there is room for several steps, not for each one.
   if (!starved_.load() || pool_ == nullptr) return;
   const std::uint64_t waiting = opened_.load(std::memory_order_relaxed) - delivered;
   const std::uint64_t size = size_.load(std::memory_order_relaxed);

@@ -49,7 +49,7 @@ class WindowTest : public ::testing::Test {
     window_ = std::make_unique<Window>(std::move(settings), opener_, clock_);
     return *window_;
   }
-  /// Tells the window what steps are like; a task takes `task_rows` of them at first.
+  /// Begins the window; a task takes `task_rows` rows at first.
   void begin(unsigned threads, std::uint64_t task_rows = kRows) {
     const std::uint64_t divisor = 4ULL * std::max(1U, threads);
     window_->begin(
@@ -97,7 +97,7 @@ TEST_F(WindowTest, OneThreadLearnsTheShapeBeforeAnyStepIsOpened) {
   finish(window, other);
 }
 
-TEST_F(WindowTest, RowsAreHandedOutOldestFirstAndEachOnce) {
+TEST_F(WindowTest, EachRowIsClaimedOnceOldestFirst) {
   Window& window = this->window({.threads = 1, .end = 3});
   begin(1, 3);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> rows;  // of all pieces
@@ -118,13 +118,13 @@ TEST_F(WindowTest, RowsAreHandedOutOldestFirstAndEachOnce) {
   for (auto& task : tasks) finish(window, *task);
 }
 
-TEST_F(WindowTest, NoMoreStepsAreOpenedThanTheWindowHolds) {
+TEST_F(WindowTest, NoMoreStepsAreOpenedThanTheWindowAllows) {
   Window& window = this->window({.threads = 1});
   opener_.ahead = true;
   begin(1);
   Task task;
   ASSERT_TRUE(window.begin_task(task));
-  EXPECT_EQ(opener_.opened, (Numbers{0, 1, 2, 3})) << "as many as were wished for";
+  EXPECT_EQ(opener_.opened, (Numbers{0, 1, 2, 3})) << "as many as requested";
   finish(window, task);
   EXPECT_EQ(take(), Numbers{0});
   Task next;
@@ -155,7 +155,7 @@ TEST_F(WindowTest, StepsAreTakenInOrderUpToTheFirstThatIsNotReady) {
   EXPECT_EQ(take(), Numbers{2});
 }
 
-TEST_F(WindowTest, AStepWhoseRowsAreAllThereIsReadyWithoutATask) {
+TEST_F(WindowTest, AStepWithoutMissingRowsIsReadyWithoutATask) {
   Window& window = this->window({.threads = 1, .end = 1});
   opener_.learned = kRows;
   begin(1);
@@ -164,7 +164,7 @@ TEST_F(WindowTest, AStepWhoseRowsAreAllThereIsReadyWithoutATask) {
   EXPECT_EQ(take(), Numbers{0});
 }
 
-TEST_F(WindowTest, LearnedRowsAreNotHandedOut) {
+TEST_F(WindowTest, LearnedRowsAreNotClaimed) {
   Window& window = this->window({.threads = 1, .end = 1});
   opener_.learned = 3;
   begin(1);
@@ -177,7 +177,7 @@ TEST_F(WindowTest, LearnedRowsAreNotHandedOut) {
   EXPECT_EQ(take(), Numbers{0});
 }
 
-TEST_F(WindowTest, AStepThatIsAskedForOrWantedWholeIsOnePiece) {
+TEST_F(WindowTest, ARequestedOrWholeStepIsOnePiece) {
   for (const bool asks : {false, true}) {
     opener_.asks = asks;
     opener_.whole = !asks;
@@ -207,7 +207,7 @@ TEST_F(WindowTest, WithoutThreadsOneStepIsInFlight) {
   finish(window, task);
 }
 
-TEST_F(WindowTest, AfterStopThereIsNoWorkAndWhoWaitsIsCancelled) {
+TEST_F(WindowTest, AfterStopThereIsNoWorkAndAWaitIsCancelled) {
   Window& window = this->window({.threads = 2});
   begin(2);
   Task task;
@@ -221,7 +221,7 @@ TEST_F(WindowTest, AfterStopThereIsNoWorkAndWhoWaitsIsCancelled) {
   window.end_task(task, 0);
 }
 
-TEST_F(WindowTest, WhatBreaksATaskIsThrownToTheConsumer) {
+TEST_F(WindowTest, AnExceptionInATaskIsThrownToTheConsumer) {
   Window& window = this->window({.threads = 2});
   begin(2);
   Task task;
@@ -233,7 +233,7 @@ TEST_F(WindowTest, WhatBreaksATaskIsThrownToTheConsumer) {
   EXPECT_EQ(window.inspect([](const auto&, const auto& tasks) { return tasks.size(); }), 0U);
 }
 
-TEST_F(WindowTest, TheWindowDoesNotShrinkToTheStepsThatAStuckThreadHolds) {
+TEST_F(WindowTest, TheWindowDoesNotShrinkToTheStepsOfAStuckThread) {
   Window& window = this->window({.threads = 2, .end = 100'000});
   begin(2);
   const auto run = [&](Nanoseconds took) {
@@ -253,14 +253,14 @@ TEST_F(WindowTest, TheWindowDoesNotShrinkToTheStepsThatAStuckThreadHolds) {
   Task stuck;
   ASSERT_TRUE(window.begin_task(stuck));
   EXPECT_GT(stuck.steps, 8U) << "rows that cost next to nothing";
-  // Rows that cost much: as few steps as there are threads would do for those.
+  // Costly rows: as few steps as there are threads would be enough.
   ASSERT_TRUE(run(std::chrono::seconds(1)));
   ASSERT_TRUE(run(std::chrono::seconds(1)));
   EXPECT_TRUE(run(std::chrono::seconds(1)));
   window.end_task(stuck, 0);
 }
 
-/// Has nothing to do; counts how often a thread of the pool asks.
+/// Has no work; counts the calls of pool threads.
 class AskedWork final : public Work {
  public:
   bool run_one() override {
@@ -269,7 +269,7 @@ class AskedWork final : public Work {
     changed_.notify_all();
     return false;
   }
-  /// Returns once a thread has asked `count` times; false when that does not happen.
+  /// Returns true after `count` calls; false if that does not happen.
   bool wait_for(int count) {
     Lock lock(mutex_);
     for (int i = 0; i < 600 && asked_ < count; ++i)
@@ -284,7 +284,7 @@ class AskedWork final : public Work {
 };
 
 // A thread that is stuck in a function may hold all steps that the window allows.
-TEST_F(WindowTest, AThreadThatFoundTheWindowFullIsWokenWhenAWaitWidensIt) {
+TEST_F(WindowTest, AStarvedThreadIsWokenWhenAWaitWidensTheWindow) {
   Pool pool(1);
   const auto work = std::make_shared<AskedWork>();
   pool.attach(work, 1);
@@ -310,7 +310,7 @@ TEST_F(WindowTest, AThreadThatFoundTheWindowFullIsWokenWhenAWaitWidensIt) {
 
 class StreamWindowTest : public WindowTest {
  protected:
-  /// A step that was pulled.
+  /// A pulled step.
   static std::unique_ptr<StepInFlight> pulled(Window& window, Task& task, std::uint64_t number) {
     auto step = window.spare_for(task, number);
     step->open_pulled(number, number * kRows);
@@ -319,7 +319,7 @@ class StreamWindowTest : public WindowTest {
   }
 };
 
-TEST_F(StreamWindowTest, OneThreadPullsAndOthersComputeWhatItPublished) {
+TEST_F(StreamWindowTest, OneThreadPullsAndOthersComputeThePublishedSteps) {
   Window& window = this->window({.threads = 2, .end = kEndless, .stream = true});
   Task pulling;
   ASSERT_TRUE(window.begin_task(pulling));
@@ -347,7 +347,7 @@ TEST_F(StreamWindowTest, NothingIsPulledBeyondTheWindowOrTheEnd) {
     EXPECT_TRUE(window.pull_on()) << number;
     window.publish(pulled(window, pulling, number));
   }
-  EXPECT_FALSE(window.pull_on()) << "four steps were wished for";
+  EXPECT_FALSE(window.pull_on()) << "four steps were requested";
   window.end_task(pulling, 0);
   Task task;
   for (int i = 0; i < 4; ++i) {
@@ -362,7 +362,7 @@ TEST_F(StreamWindowTest, NothingIsPulledBeyondTheWindowOrTheEnd) {
   EXPECT_FALSE(window.begin_task(task));
 }
 
-TEST_F(StreamWindowTest, WhoWantsHelpIsHelpedFirst) {
+TEST_F(StreamWindowTest, HelpingThePullerComesFirst) {
   bool wants = true;
   Window& window = this->window(
       {.threads = 2, .end = kEndless, .stream = true, .wants_help = [&] { return wants; }});

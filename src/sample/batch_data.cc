@@ -76,7 +76,7 @@ void BatchData::drop_varying() {
 }
 
 void BatchData::weigh() {
-  // In every use: a consumer may have written to them.
+  // On every use: a consumer may have written to them.
   masked_ = 0;
   uneven_ = facts_.slots > 0;
   const auto each = static_cast<float>(facts_.weight().value());

@@ -86,7 +86,7 @@ class BatchData {
   /// Frees the packed values of varying fields, which will not be read again.
   void drop_varying();
   void set_fence(Fence fence) const;
-  /// True if nothing reads the slab any more.
+  /// True if nothing reads the slab any longer.
   [[nodiscard]] bool fence_passed() const;
 
  private:

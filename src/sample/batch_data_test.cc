@@ -77,7 +77,7 @@ TEST(BatchDataTest, GatherPacksVaryingFieldsAsOffsetsAndValues) {
   EXPECT_THROW(static_cast<void>(batch->ragged(3)), ConfigError);
 }
 
-TEST(BatchDataTest, DroppedRowsLeaveAndLaterOnesMoveUp) {
+TEST(BatchDataTest, DroppedRowsAreRemovedAndLaterOnesMoveUp) {
   const auto layout = std::make_shared<BatchLayout>(
       ElementSpec::dict({{"id", Dtype::u64, {}}, {"text", Dtype::bytes, {}}}), 5);
   const auto ring = ring_of(0);
@@ -132,7 +132,7 @@ class PaddedTest : public testing::Test {
 };
 
 TEST_F(PaddedTest, EmptySlotsAreZeroWeighNothingAndHaveNoSample) {
-  auto data = make({.rows = 5, .step_rows = 5});  // leaves values behind in the slab
+  auto data = make({.rows = 5, .step_rows = 5});  // leaves values in the slab
   data->gather();
   data.reset();
   data = make(kPadded);
@@ -151,7 +151,7 @@ TEST_F(PaddedTest, EmptySlotsAreZeroWeighNothingAndHaveNoSample) {
   EXPECT_EQ(batch.row(4)["text"].text(), "");
 }
 
-TEST_F(PaddedTest, RowsThatAreLeftOutAreEmptiedInTheirPlace) {
+TEST_F(PaddedTest, DroppedRowsOfAPaddedShareBecomePadding) {
   const auto data = make(kPadded);
   data->drop_rows(std::vector<std::uint8_t>{0, 1, 0});
   data->gather();
@@ -165,7 +165,7 @@ TEST_F(PaddedTest, RowsThatAreLeftOutAreEmptiedInTheirPlace) {
   EXPECT_THAT(batch.ragged("text").offsets, ElementsAre(0, 1, 1, 4, 4, 4));
 }
 
-TEST_F(PaddedTest, OneRowStaysWhereAllAreLeftOutAndAShareMustNotBeEmpty) {
+TEST_F(PaddedTest, OneRowRemainsIfAllAreDroppedAndAShareMustNotBeEmpty) {
   auto data = make({.shares = 2, .rows = 3, .step_rows = 6});
   data->drop_rows(std::vector<std::uint8_t>{1, 1, 1}, true);
   data->gather();
@@ -182,7 +182,7 @@ TEST_F(PaddedTest, OneRowStaysWhereAllAreLeftOutAndAShareMustNotBeEmpty) {
   EXPECT_EQ(data->valid_count(), 1U);
 }
 
-TEST_F(PaddedTest, ASlabThatWasPaddedIsAsGoodAsNewAfterwards) {
+TEST_F(PaddedTest, APaddedSlabCanBeReused) {
   auto data = make(kPadded);
   data->drop_rows(std::vector<std::uint8_t>{1, 1, 1});
   data->gather();
@@ -207,11 +207,11 @@ TEST_F(PaddedTest, AShareWithoutSamplesIsAllEmpty) {
   EXPECT_THAT(batch.ragged("text").offsets, ElementsAre(0, 0, 0));
 }
 
-TEST_F(PaddedTest, MoreSamplesThanSlotsAreOurOwnMistake) {
+TEST_F(PaddedTest, MoreSamplesThanSlotsAreAnInternalError) {
   EXPECT_THROW(ring_->acquire(layout_, {.rows = 3, .step_rows = 3, .slots = 2}), InternalError);
 }
 
-TEST(BatchDataTest, ABatchWithoutRowsIsWhole) {
+TEST(BatchDataTest, ABatchWithoutRowsIsValid) {
   const auto layout = std::make_shared<BatchLayout>(mixed_spec(), 3);
   const auto batch = ring_of(0)->acquire(layout, {.rows = 0, .step_rows = 2});
   batch->gather();
@@ -223,7 +223,7 @@ TEST(BatchDataTest, MoreRowsThanTheLayoutHoldsAreRefused) {
   EXPECT_THROW(ring_of(0)->acquire(layout_of(3), {.rows = 4, .step_rows = 4}), InternalError);
 }
 
-TEST(BatchRingTest, ABatchThatNobodyHoldsIsUsedAgain) {
+TEST(BatchRingTest, AReleasedBatchIsReused) {
   const auto layout = layout_of(4);
   const auto ring = ring_of(SIZE_MAX);
   auto batch = ring->acquire(layout, {.step = 1, .rows = 4, .step_rows = 4});
@@ -239,7 +239,7 @@ TEST(BatchRingTest, ABatchThatNobodyHoldsIsUsedAgain) {
   EXPECT_EQ(ring->spare_bytes(), 0U);
 }
 
-TEST(BatchRingTest, NothingOfTheBatchBeforeIsLeftInAReusedOne) {
+TEST(BatchRingTest, AReusedBatchContainsNothingOfThePreviousOne) {
   const auto layout = std::make_shared<BatchLayout>(ElementSpec::single(Dtype::bytes), 2);
   const auto ring = ring_of(SIZE_MAX);
   auto batch = ring->acquire(layout, {.rows = 2, .step_rows = 2});
@@ -247,7 +247,7 @@ TEST(BatchRingTest, NothingOfTheBatchBeforeIsLeftInAReusedOne) {
     ASSERT_FALSE(write_row(batch->rows(), row, Tensor::bytes("before")));
   batch->gather();
   batch.reset();
-  // A step that fails is never gathered.
+  // A failed step is never gathered.
   batch = ring->acquire(layout, {.rows = 2, .step_rows = 2});
   ASSERT_FALSE(write_row(batch->rows(), 0, Tensor::bytes("failed")));
   batch.reset();
@@ -271,7 +271,7 @@ TEST(BatchRingTest, ASpareBatchHoldsNoTexts) {
   EXPECT_EQ(ring->spare_bytes(), layout->bytes);
 }
 
-TEST(BatchRingTest, ASpareBatchThatADeviceStillReadsIsCountedWithItsTexts) {
+TEST(BatchRingTest, ASpareBatchThatADeviceReadsIsCountedWithItsTexts) {
   const auto layout = std::make_shared<BatchLayout>(ElementSpec::single(Dtype::bytes), 1);
   const auto ring = ring_of(SIZE_MAX);
   std::atomic<bool> passed = false;
@@ -286,7 +286,7 @@ TEST(BatchRingTest, ASpareBatchThatADeviceStillReadsIsCountedWithItsTexts) {
   EXPECT_EQ(ring->spare_bytes(), 0U);
 }
 
-TEST(BatchRingTest, AFenceHoldsBackReuseUntilItPasses) {
+TEST(BatchRingTest, AFenceDelaysReuseUntilItPasses) {
   const auto layout = layout_of(4);
   const auto ring = ring_of(SIZE_MAX);
   std::atomic<bool> passed = false;
@@ -295,7 +295,7 @@ TEST(BatchRingTest, AFenceHoldsBackReuseUntilItPasses) {
   batch->set_fence([&] { return passed.load(); });
   batch.reset();
   EXPECT_NE(ring->acquire(layout, {.rows = 4, .step_rows = 4}).get(), first);
-  // Of the two that wait now only the one without a fence may be taken.
+  // Of the two spare batches only the one without a fence may be reused.
   batch = ring->acquire(layout, {.rows = 4, .step_rows = 4});
   EXPECT_NE(batch.get(), first);
   passed = true;
@@ -307,7 +307,7 @@ TEST(BatchRingTest, AFenceHoldsBackReuseUntilItPasses) {
   EXPECT_EQ(ring->acquire(layout, {.rows = 4, .step_rows = 4}).get(), first);
 }
 
-TEST(BatchRingTest, NoMoreThanTheLimitWaitsButWhatADeviceReadsStays) {
+TEST(BatchRingTest, SpareBatchesAreLimitedExceptThoseThatADeviceReads) {
   const auto layout = layout_of(4);
   const auto ring = ring_of(2 * layout->bytes);
   std::vector<std::shared_ptr<BatchData>> held;
@@ -323,7 +323,7 @@ TEST(BatchRingTest, NoMoreThanTheLimitWaitsButWhatADeviceReadsStays) {
   EXPECT_EQ(ring->spare_bytes(), 3 * layout->bytes);
 }
 
-TEST(BatchRingTest, ABatchOfAnotherLayoutIsNotUsedAgain) {
+TEST(BatchRingTest, ABatchOfAnotherLayoutIsNotReused) {
   const auto layout = layout_of(4);
   const auto ring = ring_of(SIZE_MAX);
   const BatchData* const first = ring->acquire(layout, {.rows = 4, .step_rows = 4}).get();
@@ -343,7 +343,7 @@ TEST(BatchRingTest, ABatchOutlivesTheHandleOfItsRing) {
   EXPECT_THAT(std::vector<std::uint64_t>(values, values + 4), Each(7));
 }
 
-TEST(BatchRingTest, WhatAConsumerWroteIsNotInALaterBatch) {
+TEST(BatchRingTest, ValuesThatAConsumerWroteAreNotInALaterBatch) {
   const auto ring = ring_of(1 << 20);
   const auto layout = layout_of(8);
   ShareFacts facts;

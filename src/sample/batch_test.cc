@@ -49,7 +49,7 @@ class BatchTest : public testing::Test {
       8);
 };
 
-TEST_F(BatchTest, TellsWhereItBelongsAndWhoItsRowsAre) {
+TEST_F(BatchTest, ABatchHasItsEpochStepAndSampleIds) {
   const Batch batch =
       make({.epoch = 4, .step = 5, .share = 1, .shares = 2, .rows = 3, .step_rows = 7});
   EXPECT_EQ(batch.epoch(), 4U);
@@ -70,7 +70,7 @@ TEST_F(BatchTest, DenseFieldsHaveTheRowsAsFirstDimension) {
   EXPECT_THAT(batch["none"].shape(), ElementsAre(3, 0));
 }
 
-TEST_F(BatchTest, VaryingFieldsComeAsRaggedRows) {
+TEST_F(BatchTest, VaryingFieldsAreRagged) {
   const Batch batch = make({.rows = 3, .step_rows = 3});
   EXPECT_THAT(batch.ragged("text").offsets, ElementsAre(0, 0, 1, 3));
   EXPECT_EQ(batch.ragged("text").values.size(), 3U);
@@ -87,7 +87,7 @@ TEST_F(BatchTest, ARowIsTheSampleThatWasWritten) {
   EXPECT_THROW(static_cast<void>(batch.row(4)), ConfigError);
 }
 
-TEST_F(BatchTest, WrongPathsAndWrongKindsOfFieldsAreErrorsThatSayWhatToDo) {
+TEST_F(BatchTest, WrongPathsAndKindsOfFieldsThrowWithARemedy) {
   const Batch batch = make({.rows = 2, .step_rows = 2});
   EXPECT_THAT([&] { static_cast<void>(batch["y"]); },
               ThrowsMessage<ConfigError>(HasSubstr(batch.spec().text())));
@@ -120,7 +120,7 @@ TEST_F(BatchTest, TheScaledMeansOfTheSharesAverageToTheMeanOfTheStep) {
   EXPECT_DOUBLE_EQ(sum_of_shares / 3, 3.0);
 }
 
-TEST_F(BatchTest, TheSlabGoesBackWhenTheLastOfHandlesTensorsAndRowsIsGone) {
+TEST_F(BatchTest, TheSlabIsReleasedWithTheLastHandleTensorOrRow) {
   Batch batch = make({.rows = 2, .step_rows = 2});
   Batch copy = batch;
   Tensor column = batch["x"];
@@ -135,7 +135,7 @@ TEST_F(BatchTest, TheSlabGoesBackWhenTheLastOfHandlesTensorsAndRowsIsGone) {
   EXPECT_EQ(ring_->spare_bytes(), layout_->bytes);
 }
 
-TEST_F(BatchTest, AFenceKeepsTheSlabFromReuseWhenAllHandlesAreGone) {
+TEST_F(BatchTest, AFenceDelaysReuseAfterAllHandlesAreDestroyed) {
   bool passed = false;
   Batch batch = make({.rows = 2, .step_rows = 2});
   const std::byte* const slab = batch["x"].raw().data();

@@ -27,7 +27,7 @@ void expect_size() {
   EXPECT_EQ(dtype_size(kDtypeOf<T>), sizeof(T)) << dtype_name(kDtypeOf<T>);
 }
 
-/// Every value of T but NaN comes back with its bits; NaN stays NaN and keeps its sign.
+/// Every value of T except NaN round-trips exactly; NaN stays NaN and keeps its sign.
 template <typename T>
 void expect_round_trips() {
   for (unsigned bits = 0; bits < 0x10000; ++bits) {
@@ -43,9 +43,9 @@ void expect_round_trips() {
   }
 }
 
-/// Between each two neighbors, up to infinity: the middle goes to the even one, what is next to
-/// the middle goes to the nearer one. `infinity` has the bits of T's infinity, `middle` gives the
-/// exact middle of the value with some bits and the next.
+/// Between each two neighbors, up to infinity: the middle rounds to the even one, values next to
+/// the middle round to the nearer one. `infinity` has the bits of T's infinity; `middle` returns
+/// the exact middle between the value of some bits and the next.
 template <typename T, typename Middle>
 void expect_rounds_to_nearest_even(unsigned infinity, Middle middle) {
   for (const float sign : {1.0F, -1.0F}) {
@@ -78,7 +78,7 @@ TEST(DtypeTest, SizesAreThoseOfTheTypes) {
   EXPECT_EQ(dtype_size(Dtype::string), 0U);
 }
 
-TEST(DtypeTest, EveryDtypeHasANameOfItsOwn) {
+TEST(DtypeTest, EveryDtypeHasItsOwnName) {
   std::set<std::string_view> names;
   for (int i = 0; i <= static_cast<int>(Dtype::string); ++i)
     names.insert(dtype_name(static_cast<Dtype>(i)));

@@ -32,7 +32,7 @@ void put(RowBuffer& buffer, std::size_t row, const Sample& sample) {
   view.identity.occurrence[0] = 200 + row;
 }
 
-/// What a row holds, as text.
+/// The values of a row as text.
 std::string seen(const BlockView& view, std::size_t row) {
   std::string text = std::to_string(view.identity.sample_id[row]) + "*" +
                      std::to_string(view.identity.occurrence[row]);
@@ -47,7 +47,7 @@ std::vector<std::string> all_of(const BlockView& view, std::size_t rows) {
   return lines;
 }
 
-TEST(RowBufferTest, RowsThatAreThereStayWhenItGrows) {
+TEST(RowBufferTest, ExistingRowsSurviveGrowth) {
   static const ElementSpec kUnknownSpec = ElementSpec::unknown();
   for (const ElementSpec* spec : {&kRecord, &kUnknownSpec}) {
     RowBuffer buffer(*spec);
@@ -92,7 +92,7 @@ TEST(RowBufferTest, AFieldWithoutValuesTakesNoBytes) {
   EXPECT_FALSE(write_row(buffer.rows(8, 1), 0, Tensor::of(std::vector<float>{})));
 }
 
-TEST(KeepRowsTest, WhatIsKeptMovesToTheFrontInOrder) {
+TEST(KeepRowsTest, KeptRowsMoveToTheFrontInOrder) {
   static const ElementSpec kUnknownSpec = ElementSpec::unknown();
   std::mt19937 draw(1);  // NOLINT: the same each time
   for (const ElementSpec* spec : {&kRecord, &kUnknownSpec}) {

@@ -27,7 +27,7 @@ Numbers count_from(std::uint64_t first, std::size_t count) {
   return numbers;
 }
 
-/// A block whose row i is a sample that tells numbers[i], and `padding` bytes more.
+/// A block whose row i is a sample that contains numbers[i], and `padding` more bytes.
 class NumberBlock {
  public:
   NumberBlock(const ElementSpec& spec, const Numbers& numbers, std::size_t padding = 0)
@@ -62,7 +62,7 @@ class NumberBlock {
   ScratchBlock block_;
 };
 
-/// How many of `numbers` are in, each checked for its bytes.
+/// How many of `numbers` are stored; checks the bytes of each.
 std::size_t rows_in(RowStore& store, const ElementSpec& spec, const Numbers& numbers) {
   Scratch scratch;
   const ScratchBlock out(spec, numbers.size(), scratch);
@@ -83,7 +83,7 @@ std::size_t rows_in(RowStore& store, const ElementSpec& spec, const Numbers& num
   return numbers.size() - missing.size();
 }
 
-TEST(RowStoreTest, GetCopiesWhatIsInAndNamesTheOthers) {
+TEST(RowStoreTest, GetCopiesStoredRowsAndReturnsTheOthers) {
   const ElementSpec& spec = NumberBlock::dense_spec();
   RowStore store(UINT64_MAX);
   const Numbers kept{5, 100'000, 255, 256, std::uint64_t{1} << 61};
@@ -97,7 +97,7 @@ TEST(RowStoreTest, GetCopiesWhatIsInAndNamesTheOthers) {
   EXPECT_EQ(read_row(out.view(), 3).tensor().item<std::uint64_t>(), 5U);
 }
 
-TEST(RowStoreTest, WhatIsInStaysIn) {
+TEST(RowStoreTest, StoredRowsAreNotReplaced) {
   const ElementSpec& spec = NumberBlock::dense_spec();
   RowStore store(UINT64_MAX);
   const Numbers first{7};
@@ -106,7 +106,7 @@ TEST(RowStoreTest, WhatIsInStaysIn) {
   EXPECT_EQ(rows_in(store, spec, first), 1U);
 }
 
-TEST(RowStoreTest, TheLimitIsObeyedAndWhatCameBeforeStays) {
+TEST(RowStoreTest, TheLimitIsRespectedAndEarlierRowsStay) {
   const ElementSpec& spec = NumberBlock::dense_spec();
   constexpr std::uint64_t kBytesMax = 100'000;
   RowStore store(kBytesMax);
@@ -120,7 +120,7 @@ TEST(RowStoreTest, TheLimitIsObeyedAndWhatCameBeforeStays) {
   EXPECT_EQ(rows_in(store, spec, numbers), kept);
 }
 
-TEST(RowStoreTest, AStoreWithoutRoomKeepsNothing) {
+TEST(RowStoreTest, AStoreWithoutRoomStoresNothing) {
   RowStore store(0);
   store.put(Numbers{1}, NumberBlock(NumberBlock::dense_spec(), {1}).view());
   EXPECT_EQ(rows_in(store, NumberBlock::dense_spec(), {1}), 0U);
@@ -192,7 +192,7 @@ TEST(RowStoreTest, ARowThatAnotherThreadComputesIsAwaited) {
       const RowStore::Claim late(store, numbers, missing);
       EXPECT_THAT(late.rows(), IsEmpty());
       EXPECT_THAT(late.others(), ElementsAre(0, 1));
-      EXPECT_FALSE(store.wait_for(5, never)) << "nobody wants it";
+      EXPECT_FALSE(store.wait_for(5, never)) << "it is no longer needed";
       waiting = true;
       EXPECT_TRUE(store.wait_for(5, always) && store.wait_for(6, always));
       const NumberBlock out(NumberBlock::dense_spec(), {0, 0});
@@ -206,7 +206,7 @@ TEST(RowStoreTest, ARowThatAnotherThreadComputesIsAwaited) {
   EXPECT_TRUE(found);
 }
 
-TEST(RowStoreTest, AClaimThatEndsWithoutARowLeavesItToTheNext) {
+TEST(RowStoreTest, AfterAClaimWithoutARowTheNextThreadMayClaimIt) {
   RowStore store(UINT64_MAX);
   const Numbers numbers{5};
   const std::vector<std::uint32_t> missing{0};
@@ -220,7 +220,7 @@ TEST(RowStoreTest, AClaimThatEndsWithoutARowLeavesItToTheNext) {
   EXPECT_THAT(inner.rows(), ElementsAre(0)) << "a thread never waits for itself";
 }
 
-TEST(RowStoreTest, NobodyWaitsForRowsOfAFullStore) {
+TEST(RowStoreTest, RowsOfAFullStoreAreNotAwaited) {
   RowStore store(0);
   const Numbers numbers{5};
   const std::vector<std::uint32_t> missing{0};

@@ -60,7 +60,7 @@ void expect_row(const BlockView& block, std::size_t row, std::int32_t number) {
   EXPECT_EQ(block.identity.sample_id[row], 100U + static_cast<std::uint64_t>(number));
 }
 
-TEST(RowsTest, WhatIsWrittenToARowIsReadFromIt) {
+TEST(RowsTest, AWrittenRowIsReadBackUnchanged) {
   Scratch scratch;
   const FilledBlock block(5, scratch);
   for (int row = 0; row < 5; ++row) expect_row(block.view(), static_cast<std::size_t>(row), row);
@@ -88,14 +88,14 @@ TEST(RowsTest, ATensorWithoutBytesIsReportedAndNotCopied) {
   }
 }
 
-TEST(RowsTest, DenseTensorsOfAReadRowLookIntoTheBlock) {
+TEST(RowsTest, DenseTensorsOfAReadRowAreViewsOfTheBlock) {
   Scratch scratch;
   const FilledBlock block(3, scratch);
   const Sample sample = read_row(block.view(), 2);
   EXPECT_EQ(sample["x"].raw().data(), block.view().columns[2].data + 16);
 }
 
-TEST(RowsTest, WhatGoesIntoVaryingFieldsOutlivesTheCaller) {
+TEST(RowsTest, ValuesOfVaryingFieldsOutliveTheCaller) {
   const ElementSpec spec = ElementSpec::single(Dtype::bytes);
   Scratch scratch;
   const ScratchBlock known(spec, 1, scratch);
@@ -110,7 +110,7 @@ TEST(RowsTest, WhatGoesIntoVaryingFieldsOutlivesTheCaller) {
   EXPECT_EQ(read_row(unknown.view(), 0).tensor().text(), std::string(100, 'x'));
 }
 
-TEST(RowsTest, CopiedRowsBringTheirIdentity) {
+TEST(RowsTest, CopyingRowsCopiesTheirIdentity) {
   Scratch scratch;
   const FilledBlock from(6, scratch);
   const FilledBlock to(4, scratch);
@@ -124,7 +124,7 @@ TEST(RowsTest, CopiedRowsBringTheirIdentity) {
   EXPECT_EQ(to.view().identity.occurrence[3], 203U);
 }
 
-TEST(RowsTest, ACutIsAWindowOnTheSameRows) {
+TEST(RowsTest, CutRowsAreAViewOfTheSameRows) {
   Scratch scratch;
   const FilledBlock block(6, scratch);
   const BlockView cut = cut_rows(cut_rows(block.view(), 1, 5, scratch), 2, 2, scratch);
@@ -156,7 +156,7 @@ TEST(BlockTest, ColumnsAreFoundByPathAndDtype) {
   EXPECT_THAT(block.sample_id(), ElementsAre(100, 101, 102));
 }
 
-TEST(BlockTest, AnotherPathOrDtypeIsAnErrorThatSaysWhatThereIs) {
+TEST(BlockTest, AWrongPathOrDtypeThrowsAndNamesTheField) {
   Scratch scratch;
   const FilledBlock filled(3, scratch);
   const Block block(filled.view());

@@ -39,7 +39,7 @@ TEST(SampleTest, ASingleTensorHasTheEmptyPath) {
   EXPECT_EQ(sample.structure().text({"x"}), "x");
 }
 
-TEST(SampleTest, EqualKeysMakeEqualStructuresWhateverTheirOrder) {
+TEST(SampleTest, TheOrderOfKeysDoesNotChangeTheStructure) {
   const Sample one = Sample::dict({{"a", number(1)}, {"b", number(2)}});
   const Sample other = Sample::dict({{"b", number(2)}, {"a", number(1)}});
   EXPECT_EQ(one.structure(), other.structure());
@@ -47,7 +47,7 @@ TEST(SampleTest, EqualKeysMakeEqualStructuresWhateverTheirOrder) {
   EXPECT_NE(one.structure(), Sample::tuple({number(1), number(2)}).structure());
 }
 
-TEST(SampleTest, AMissingPathIsAnErrorThatNamesThePathsThereAre) {
+TEST(SampleTest, AMissingPathThrowsAndListsTheExistingOnes) {
   const Sample sample = Sample::dict({{"id", number(1)}, {"x", number(2)}});
   EXPECT_THAT([&] { static_cast<void>(sample["y"]); },
               ThrowsMessage<ConfigError>(AllOf(HasSubstr("\"y\""), HasSubstr("\"id\", \"x\""))));
@@ -55,7 +55,7 @@ TEST(SampleTest, AMissingPathIsAnErrorThatNamesThePathsThereAre) {
   EXPECT_THROW(static_cast<void>(Sample().tensor()), ConfigError);
 }
 
-TEST(SampleTest, NamesThatWouldMakePathsAmbiguousAreRefused) {
+TEST(SampleTest, NamesThatMakePathsAmbiguousThrow) {
   EXPECT_THROW(Sample::dict({{"", number(1)}}), ConfigError);
   EXPECT_THROW(Sample::dict({{"a/b", number(1)}}), ConfigError);
   EXPECT_THROW(Sample::dict({{"a", number(1)}, {"b", number(2)}, {"a", number(3)}}), ConfigError);
@@ -66,7 +66,7 @@ TEST(SampleTest, EmptyNestsHaveNoFields) {
   EXPECT_EQ(Sample::tuple({}).structure().text({}), "()");
 }
 
-TEST(SampleTest, AssembleRefusesAnotherNumberOfLeavesThanTheStructureHas) {
+TEST(SampleTest, AssembleRejectsAWrongNumberOfLeaves) {
   const Structure pair = Structure::tuple({{}, {}});
   EXPECT_EQ(Sample::assemble(pair, {number(1), number(2)})["1"].item<std::int64_t>(), 2);
   EXPECT_THROW(Sample::assemble(pair, {number(1)}), ConfigError);

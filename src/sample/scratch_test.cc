@@ -39,7 +39,7 @@ TEST(ScratchTest, PiecesOfAnySizeAreAlignedAndApart) {
   }
 }
 
-TEST(ScratchTest, AFrameGivesBackWhatWasAllocatedInIt) {
+TEST(ScratchTest, AFrameFreesItsAllocations) {
   Scratch scratch;
   const Piece outer = take(scratch, 100, 1);
   std::byte* first = nullptr;
@@ -53,7 +53,7 @@ TEST(ScratchTest, AFrameGivesBackWhatWasAllocatedInIt) {
   EXPECT_TRUE(intact(outer));
 }
 
-TEST(ScratchTest, WhatIsOutsideAFrameSurvivesWhateverHappensInside) {
+TEST(ScratchTest, MemoryOutsideAFrameIsNotAffectedByIt) {
   Scratch scratch;
   std::vector<Piece> outer;
   for (int depth = 0; depth < 3; ++depth) {
@@ -66,7 +66,7 @@ TEST(ScratchTest, WhatIsOutsideAFrameSurvivesWhateverHappensInside) {
   for (const Piece& piece : outer) EXPECT_TRUE(intact(piece));
 }
 
-TEST(ScratchTest, RecordsOfAscendingSizeDoNotAddUp) {
+TEST(ScratchTest, RecordsOfAscendingSizeDoNotAccumulate) {
   Scratch scratch;
   std::size_t largest = 0;
   for (std::size_t bytes = 1000; bytes < 40'000'000; bytes += bytes / 8) {
@@ -79,7 +79,7 @@ TEST(ScratchTest, RecordsOfAscendingSizeDoNotAddUp) {
   EXPECT_LE(scratch.bytes(), 2 * largest);
 }
 
-TEST(ScratchTest, WhatIsTooLargeToWaitIsGivenBackWhenTheOutermostFrameEnds) {
+TEST(ScratchTest, LargeChunksAreFreedWhenTheOutermostFrameEnds) {
   Scratch scratch;
   const Piece outside = take(scratch, 100, 1);
   for (int round = 0; round < 2; ++round) {
@@ -94,7 +94,7 @@ TEST(ScratchTest, WhatIsTooLargeToWaitIsGivenBackWhenTheOutermostFrameEnds) {
   EXPECT_TRUE(intact(outside));
 }
 
-TEST(ScratchTest, TheSameUseAgainTakesNoNewMemory) {
+TEST(ScratchTest, RepeatedUseAllocatesNoMoreMemory) {
   Scratch scratch;
   const auto use = [&scratch] {
     const Scratch::Frame frame(scratch);

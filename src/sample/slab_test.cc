@@ -31,7 +31,7 @@ class CountingAllocator final : public Allocator {
   std::size_t out_ = 0;
 };
 
-TEST(SlabTest, GivesItsMemoryBackOnceHoweverOftenItMoves) {
+TEST(SlabTest, ReturnsItsMemoryOnceHoweverOftenItMoves) {
   const auto allocator = std::make_shared<CountingAllocator>();
   {
     Slab first(allocator, 100);
@@ -56,14 +56,14 @@ TEST(SlabTest, KeepsItsAllocatorAlive) {
   EXPECT_TRUE(alive.expired());
 }
 
-TEST(SlabTest, TheHeapGivesMemoryAlignedTo64) {
+TEST(SlabTest, HeapMemoryIsAlignedTo64) {
   for (const std::size_t bytes : {1, 64, 65, 100'000}) {
     const Slab slab(Allocator::heap(), bytes);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slab.data()) % 64, 0U);
   }
 }
 
-TEST(SlabTest, MemoryThatIsNotThereIsAResourceError) {
+TEST(SlabTest, ALackOfMemoryIsAResourceError) {
 #ifndef PENSTOCK_FAULTS
   GTEST_SKIP() << "needs fault points";
 #endif

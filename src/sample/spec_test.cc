@@ -41,7 +41,7 @@ TEST(SpecTest, ATupleNestsItsPartsAndRenamesTheirPaths) {
   EXPECT_FALSE(ElementSpec::tuple({spec, ElementSpec::unknown()}).known);
 }
 
-TEST(SpecTest, DictRefusesNamesThatNoSampleCanHave) {
+TEST(SpecTest, DictRejectsInvalidNames) {
   EXPECT_THROW(ElementSpec::dict({{"", Dtype::u8, {}}}), ConfigError);
   EXPECT_THROW(ElementSpec::dict({{"a/b", Dtype::u8, {}}}), ConfigError);
   EXPECT_THROW(ElementSpec::dict({{"a", Dtype::u8, {}}, {"a", Dtype::i64, {}}}), ConfigError);

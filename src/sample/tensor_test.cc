@@ -60,19 +60,19 @@ TEST(TensorTest, BytesAreOneValueOfAnyLength) {
   EXPECT_THROW(Tensor::copy(Dtype::bytes, {1}, {}), ConfigError);
 }
 
-TEST(TensorTest, BytesThatDoNotFillTheShapeAreRefusedWithBothSizes) {
+TEST(TensorTest, BytesThatDoNotFillTheShapeThrowWithBothSizes) {
   const std::vector<std::int32_t> values{1, 2, 3};
   EXPECT_THAT(
       [&] { Tensor::of(std::span<const std::int32_t>(values), {2, 2}); },
       ThrowsMessage<ConfigError>(AllOf(HasSubstr("i32[2, 2]"), HasSubstr("16"), HasSubstr("12"))));
 }
 
-TEST(TensorTest, AShapeOfMoreBytesThanThereAreNumbersIsRefused) {
+TEST(TensorTest, AShapeWhoseSizeOverflowsThrows) {
   // 2^61 values of 8 bytes are 0 bytes when counted in 64 bits.
   EXPECT_THROW(Tensor::copy(Dtype::f64, {1LL << 61}, {}), ConfigError);
 }
 
-TEST(TensorTest, AskingForAnotherDtypeOrShapeNamesBoth) {
+TEST(TensorTest, AccessWithAnotherDtypeOrShapeNamesBoth) {
   const Tensor tensor = Tensor::of(std::vector<float>{1, 2});
   EXPECT_THAT([&] { static_cast<void>(tensor.values<double>()); },
               ThrowsMessage<ConfigError>(AllOf(HasSubstr("f64"), HasSubstr("f32"))));
@@ -81,7 +81,7 @@ TEST(TensorTest, AskingForAnotherDtypeOrShapeNamesBoth) {
   EXPECT_THROW(static_cast<void>(Tensor().item<std::uint8_t>()), ConfigError);
 }
 
-TEST(TensorTest, AViewKeepsItsOwnerAndLooksAtItsBytes) {
+TEST(TensorTest, AViewKeepsItsOwnerAliveAndReferencesItsBytes) {
   auto owner = std::make_shared<std::vector<std::int16_t>>(std::vector<std::int16_t>{7, 8});
   const std::weak_ptr<const void> alive = owner;
   Tensor tensor = Tensor::view(Dtype::i16, {2}, std::as_bytes(std::span(*owner)), owner);
@@ -92,7 +92,7 @@ TEST(TensorTest, AViewKeepsItsOwnerAndLooksAtItsBytes) {
   EXPECT_TRUE(alive.expired());
 }
 
-TEST(TensorTest, KeptCopiesWhatNobodyKeepsAlive) {
+TEST(TensorTest, KeptCopiesTensorsWithoutAnOwner) {
   std::vector<std::int16_t> values{7, 8};
   const Tensor kept =
       Tensor::view(Dtype::i16, {2}, std::as_bytes(std::span(values)), nullptr).kept();

@@ -14,7 +14,7 @@ std::string digest_of(const FileTable& table) {
   return digest.text();
 }
 
-TEST(FileTableTest, GivesBackNamesSizesAndLabels) {
+TEST(FileTableTest, ReturnsNamesSizesAndLabels) {
   FileTable table("data");
   table.add("a/x.png", 10, 0);
   table.add("b/\xff.png", 20, 1);
@@ -26,7 +26,7 @@ TEST(FileTableTest, GivesBackNamesSizesAndLabels) {
   EXPECT_EQ(table.bytes_total(), 30U);
 }
 
-TEST(FileTableTest, AFileCostsItsNameAndSomeTwentyBytes) {
+TEST(FileTableTest, AFileUsesItsNameAndAboutTwentyBytes) {
   FileTable table("/data/train");
   constexpr std::size_t kFiles = 100'000;
   std::size_t name_bytes = 0;
@@ -40,7 +40,7 @@ TEST(FileTableTest, AFileCostsItsNameAndSomeTwentyBytes) {
   EXPECT_LT(table.memory_bytes() / kFiles, 110U);
 }
 
-TEST(FileTableTest, TheRootIsNoPartOfTheIdentityButNamesAndSizesAre) {
+TEST(FileTableTest, TheIdentityIncludesNamesAndSizesButNotTheRoot) {
   FileTable here("/here");
   FileTable there("/elsewhere/data");
   FileTable larger("/here");

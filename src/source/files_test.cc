@@ -68,7 +68,7 @@ TEST(ImageFolderTest, ASampleIsTheFileAndItsLabel) {
   EXPECT_EQ(source->class_names(), (std::vector<std::string>{"cat", "dog"}));
 }
 
-TEST(ImageFolderTest, WithoutLabelsThereIsNoSuchField) {
+TEST(ImageFolderTest, WithoutLabelsThereIsNoLabelField) {
   const TempFolder folder;
   folder.write("1.png", "x");
   const auto source =
@@ -94,7 +94,7 @@ TEST(ImageFolderTest, AFileOfAnotherSizeIsAFailureThatRepeats) {
   EXPECT_THAT(sample(*source, 0).failure().message, HasSubstr("is a folder"));
 }
 
-TEST(ImageFolderTest, TheSameFilesElsewhereAreTheSameData) {
+TEST(ImageFolderTest, TheSameFilesInAnotherFolderAreTheSameData) {
   const TempFolder here;
   const TempFolder there;
   for (const TempFolder* folder : {&here, &there}) folder->write("cat/1.png", "x");
@@ -103,7 +103,7 @@ TEST(ImageFolderTest, TheSameFilesElsewhereAreTheSameData) {
   EXPECT_NE(identity(*folder_source(here)), identity(*folder_source(there)));
 }
 
-TEST(FromPathsTest, KeepsTheOrderAndTheLabelsItIsGiven) {
+TEST(FromPathsTest, FromPathsKeepsTheOrderAndTheLabels) {
   const TempFolder folder;
   const std::string b = folder.write("b", "B");
   const std::string a = folder.write("deep/a", "A");
@@ -116,7 +116,7 @@ TEST(FromPathsTest, KeepsTheOrderAndTheLabelsItIsGiven) {
   EXPECT_EQ(source->file_of(1), a);
 }
 
-TEST(FromPathsTest, LabelsAreValuesAndNamesBelowTheSharedFolderAreTheOrder) {
+TEST(FromPathsTest, LabelsArePartOfTheValuesAndRelativeNamesOfTheOrder) {
   const TempFolder here;
   const TempFolder there;
   std::vector<std::string> paths;
@@ -132,7 +132,7 @@ TEST(FromPathsTest, LabelsAreValuesAndNamesBelowTheSharedFolderAreTheOrder) {
   EXPECT_NE(values_identity(*source), values_identity(*relabeled));
 }
 
-TEST(FromPathsTest, WhatIsNotThereOrEmptyFailsWhenItIsRead) {
+TEST(FromPathsTest, MissingAndEmptyFilesFailWhenTheyAreRead) {
   const TempFolder folder;
   const auto source =
       make_from_paths(Io::real(), {folder.path("gone"), folder.write("empty", "")}, {});
@@ -141,14 +141,14 @@ TEST(FromPathsTest, WhatIsNotThereOrEmptyFailsWhenItIsRead) {
   EXPECT_FALSE(sample(*source, 0).failure().transient());
 }
 
-TEST(FromPathsTest, RefusesNothingAndLabelsThatDoNotFit) {
+TEST(FromPathsTest, NoPathsAndWrongNumbersOfLabelsThrow) {
   EXPECT_THROW(make_from_paths(Io::real(), {}, {}), ConfigError);
   EXPECT_THROW(make_from_paths(Io::real(), {"a", ""}, {}), ConfigError);
   EXPECT_THAT([] { make_from_paths(Io::real(), {"a", "b"}, {1}); },
               ThrowsMessage<ConfigError>(HasSubstr("2 paths and 1 labels")));
 }
 
-TEST(ListFilesTest, GivesPathsAndRefusesAPatternThatMatchesNothing) {
+TEST(ListFilesTest, ListFilesReturnsPathsAndThrowsIfNothingMatches) {
   const TempFolder folder;
   folder.write("b.txt", "x");
   folder.write("a.txt", "x");
@@ -163,7 +163,7 @@ TEST(ImageFolderTest, AFileBeyondTheLimitIsAFailureOfItsSampleAndIsNotRead) {
   const TempFolder folder;
   folder.write("cat/a.png", "1");
   folder.write("cat/huge.png", "1");
-  // Sparse: more than any memory, and nothing on the disk.
+  // Sparse: larger than any memory, without disk blocks.
   std::filesystem::resize_file(folder.path("cat/huge.png"), std::uint64_t{1} << 41);
   const auto listing =
       std::make_shared<const FolderListing>(list_folder(Io::real(), folder.path(), {}));
@@ -174,7 +174,7 @@ TEST(ImageFolderTest, AFileBeyondTheLimitIsAFailureOfItsSampleAndIsNotRead) {
   EXPECT_THAT(huge.failure().message, HasSubstr("has 2199023255552 bytes, more than the limit of"));
 }
 
-TEST(ImageFolderTest, TheLimitOfBytesIsTheOneThatWasGiven) {
+TEST(ImageFolderTest, TheByteLimitCanBeSet) {
   const TempFolder folder;
   folder.write("cat/a.png", "12345");
   const auto listing = std::make_shared<const FolderListing>(
@@ -184,7 +184,7 @@ TEST(ImageFolderTest, TheLimitOfBytesIsTheOneThatWasGiven) {
   EXPECT_EQ(source->arguments()["bytes_max"], 4);
 }
 
-TEST(ImageFolderTest, ALinkThatTakesTheListedFilesPlaceIsFollowedOnlyWhereLinksWere) {
+TEST(ImageFolderTest, ALinkThatReplacesAListedFileIsFollowedOnlyIfLinksAre) {
   using Case = std::pair<FollowLinks, bool>;
   for (const auto& [follow, allowed] : {Case{FollowLinks::never, false},
                                         {FollowLinks::inside, false},
@@ -202,7 +202,7 @@ TEST(ImageFolderTest, ALinkThatTakesTheListedFilesPlaceIsFollowedOnlyWhereLinksW
   }
 }
 
-TEST(ImageFolderTest, AFolderReplacedByALinkThatLeadsOutIsNotFollowed) {
+TEST(ImageFolderTest, AFolderReplacedByALinkToTheOutsideIsNotFollowed) {
   const TempFolder folder;
   folder.write("other/a.png", "12345");
   folder.write("root/cat/a.png", "abcde");

@@ -47,7 +47,7 @@ void put(std::string& bytes, const std::vector<std::string>& texts) {
   for (const std::string& text : texts) put(bytes, std::string_view(text));
 }
 
-/// Reads numbers and texts from the front. Once there is not enough left, or a number is beyond its
+/// Reads numbers and texts from the front. If the input is too short, or a number exceeds its
 /// limit, all further results are empty.
 class Taker {
  public:
@@ -108,7 +108,7 @@ Failure garbled(const std::string& what) {
   return Failure{fmt::format("the index is garbled: {}", what)};
 }
 
-/// Adds the files; returns what is wrong with them, if anything.
+/// Adds the files; returns an error text if they are invalid.
 std::optional<std::string> take_files(Taker& taker, FolderListing& listing) {
   const std::uint64_t count = taker.number(kFilesMax);
   std::string_view names = taker.text(taker.number(UINT64_MAX));
@@ -166,7 +166,7 @@ std::string encode_listing(const FolderListing& listing) {
 Result<FolderListing> decode_listing(std::string_view bytes, const std::string& root) {
   if (!bytes.starts_with(kMagic))
     return Failure{"this is not the index of a folder, or one of another version of penstock"};
-  if (bytes.size() < kMagic.size() + sizeof(std::uint64_t)) return garbled("it is cut short");
+  if (bytes.size() < kMagic.size() + sizeof(std::uint64_t)) return garbled("it is truncated");
   std::uint64_t digest = 0;
   std::memcpy(&digest, bytes.data() + bytes.size() - sizeof digest, sizeof digest);
   bytes.remove_suffix(sizeof digest);

@@ -33,7 +33,7 @@ class FolderIndexTest : public testing::Test {
   std::string file_ = out_.path("index");
 };
 
-TEST_F(FolderIndexTest, SavedAndLoadedItSaysTheSame) {
+TEST_F(FolderIndexTest, ASavedIndexLoadsUnchanged) {
   const FolderIndex index = saved();
   EXPECT_EQ(index.files(), 3U);
   EXPECT_EQ(index.bytes(), 6U);
@@ -45,7 +45,7 @@ TEST_F(FolderIndexTest, SavedAndLoadedItSaysTheSame) {
   index.check();
 }
 
-TEST_F(FolderIndexTest, HoldsNoPathOfThisMachineAndLeavesNothingElseBehind) {
+TEST_F(FolderIndexTest, ASavedIndexContainsNoAbsolutePathAndLeavesNoOtherFile) {
   EXPECT_EQ(encode_listing(*saved().listing()).find(data_.path()), std::string::npos);
   const std::filesystem::directory_iterator files(out_.path());
   EXPECT_EQ(std::distance(begin(files), end(files)), 1);
@@ -64,7 +64,7 @@ TEST_F(FolderIndexTest, AFileThatIsMissingNewOrOfAnotherSizeIsNamedByTheCheck) {
               ThrowsMessage<ConfigError>(HasSubstr("cat/a.png is missing")));
 }
 
-TEST_F(FolderIndexTest, TheEndsOfTheListingsAreComparedToo) {
+TEST_F(FolderIndexTest, ExtraFilesAtTheEndAreDetected) {
   const FolderIndex index = saved();
   data_.write("dog/z.png", "x");
   EXPECT_THAT([&] { index.check(); }, ThrowsMessage<ConfigError>(HasSubstr("dog/z.png is new")));
@@ -73,7 +73,7 @@ TEST_F(FolderIndexTest, TheEndsOfTheListingsAreComparedToo) {
               ThrowsMessage<ConfigError>(HasSubstr("dog/c.png is missing")));
 }
 
-TEST_F(FolderIndexTest, ListImagesTakesItInPlaceOfTheFolder) {
+TEST_F(FolderIndexTest, ListImagesAcceptsAnIndexInsteadOfAFolder) {
   list_images(data_.path()).save(file_);
   data_.write("new/1.png", "x");
   EXPECT_EQ(list_images(data_.path(), {.index = file_}).files(), 3U);
@@ -82,7 +82,7 @@ TEST_F(FolderIndexTest, ListImagesTakesItInPlaceOfTheFolder) {
   EXPECT_THROW(list_images(data_.path(), {.labels = false, .index = file_}), ConfigError);
 }
 
-TEST_F(FolderIndexTest, AFileThatIsNotThereOrNoIndexIsAConfigErrorThatSaysHowToMakeOne) {
+TEST_F(FolderIndexTest, AMissingOrInvalidIndexThrowsWithARemedy) {
   EXPECT_THAT([&] { FolderIndex::load(file_, data_.path()); },
               ThrowsMessage<ConfigError>(AllOf(HasSubstr(file_), HasSubstr("save("))));
   out_.write("index", "something else");
@@ -91,7 +91,7 @@ TEST_F(FolderIndexTest, AFileThatIsNotThereOrNoIndexIsAConfigErrorThatSaysHowToM
   EXPECT_THROW(list_images(data_.path()).save(out_.path("no/such/folder")), IoError);
 }
 
-TEST_F(FolderIndexTest, EveryByteThatIsCutOffOrChangedIsNoticed) {
+TEST_F(FolderIndexTest, EveryTruncatedOrChangedByteIsDetected) {
   const std::string bytes = encode_listing(*list_images(data_.path()).listing());
   ASSERT_TRUE(decode_listing(bytes, ""));
   for (std::size_t at = 0; at < bytes.size(); ++at) {
@@ -103,7 +103,7 @@ TEST_F(FolderIndexTest, EveryByteThatIsCutOffOrChangedIsNoticed) {
   EXPECT_FALSE(decode_listing(bytes + "x", "").ok());
 }
 
-/// `bytes` with its last eight made the digest of the others.
+/// `bytes` with a valid digest in its last eight bytes.
 std::string checked(std::string bytes) {
   bytes.resize(bytes.size() - 8);
   Digest digest;
@@ -112,7 +112,7 @@ std::string checked(std::string bytes) {
   return bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-TEST_F(FolderIndexTest, NamesThatLeadOutOfTheFolderAreRefusedEvenWithARightCheckSum) {
+TEST_F(FolderIndexTest, NamesOutsideTheFolderAreRejectedEvenWithAValidChecksum) {
   const std::string bytes = encode_listing(*list_images(data_.path()).listing());
   ASSERT_TRUE(decode_listing(checked(bytes), ""));
   const std::size_t name = bytes.find("cat/a.png");
@@ -123,7 +123,7 @@ TEST_F(FolderIndexTest, NamesThatLeadOutOfTheFolderAreRefusedEvenWithARightCheck
   }
 }
 
-TEST_F(FolderIndexTest, NumbersThatLieCostNoMemory) {
+TEST_F(FolderIndexTest, FalseCountsAllocateNoMemory) {
   const std::string bytes = encode_listing(*list_images(data_.path()).listing());
   for (std::size_t at = 8; at + 16 <= bytes.size(); ++at) {
     std::string changed = bytes;

@@ -84,8 +84,8 @@ class FolderWalk {
     throw ConfigError(text);
   }
 
-  /// In the sorted order of the relative names of everything below them: a folder compares with the
-  /// slash that follows it.
+  /// Sorted by the relative names of everything below them: a folder is compared with its trailing
+  /// slash.
   Result<std::vector<FolderEntry>> sorted_entries(const std::string& relative) {
     auto entries = io_.list(join_path(listing_.files.root(), relative));
     if (!entries) return entries;
@@ -110,7 +110,7 @@ class FolderWalk {
     return std::ranges::binary_search(listing_.options.extensions, lower(name.substr(dot + 1)));
   }
 
-  /// False for entries that are left out: hidden names, odd types, links that are not followed.
+  /// False for skipped entries: hidden names, odd types, links that are not followed.
   bool wanted(const FolderEntry& entry, const std::string& relative) {
     const char* reason = nullptr;
     if (entry.name.starts_with('.')) {
@@ -159,8 +159,8 @@ class FolderWalk {
   }
 
   void take_folder(const FolderEntry& entry, const std::string& relative) {
-    // A link may lead to a folder with further links. They would multiply if a class followed more
-    // than one to the same folder, or one to a folder that it has been in.
+    // A link may lead to a folder with more links. The files would multiply if a class followed two
+    // links to the same folder, or a link to a folder above it.
     const Place place{entry.device, entry.inode};
     if (!seen_.insert(place).second && entry.link) return leave_out(kSeen, relative);
     const auto entries = sorted_entries(relative);

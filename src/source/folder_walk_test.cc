@@ -51,7 +51,7 @@ TEST(FolderWalkTest, ClassesAreTheFoldersWithImagesSortedByName) {
   EXPECT_EQ(left_out(listing), "1 class folders without images (none)");
 }
 
-TEST(FolderWalkTest, TheOrderIsThatOfTheBytesOfTheNamesHoweverTheyWereMade) {
+TEST(FolderWalkTest, FilesAreSortedByTheBytesOfTheirNames) {
   std::vector<std::string> names{"a/x.png", "a-b/x.png", "a/x-y/z.png", "a/x.png.png",
                                  "B/x.png", "a/x/z.png", "\xff/x.png",  "a0/é.png"};
   const auto order = [&] {
@@ -71,7 +71,7 @@ TEST(FolderWalkTest, TheOrderIsThatOfTheBytesOfTheNamesHoweverTheyWereMade) {
   EXPECT_EQ(forward, names);
 }
 
-TEST(FolderWalkTest, WhatIsNoImageIsCountedByReasonAndNamed) {
+TEST(FolderWalkTest, SkippedEntriesAreCountedByReasonAndNamed) {
   const TempFolder folder;
   folder.write("cat/good.png", "x");
   folder.write("cat/.hidden.png", "x");
@@ -96,7 +96,7 @@ TEST(FolderWalkTest, WhatIsNoImageIsCountedByReasonAndNamed) {
     EXPECT_THAT(left_out(listing), HasSubstr(text));
 }
 
-TEST(FolderWalkTest, FiveNamesOfAReasonAreEnough) {
+TEST(FolderWalkTest, AtMostFiveNamesAreListedPerReason) {
   const TempFolder folder;
   folder.write("cat/good.png", "x");
   for (int i = 0; i < 9; ++i) folder.write(fmt::format("cat/{}.txt", i), "x");
@@ -104,7 +104,7 @@ TEST(FolderWalkTest, FiveNamesOfAReasonAreEnough) {
                                                 "cat/2.txt, cat/3.txt, cat/4.txt, ...)"));
 }
 
-TEST(FolderWalkTest, LinksThatStayInsideAreFollowedOthersOnlyWhenAskedFor) {
+TEST(FolderWalkTest, LinksToTheOutsideAreFollowedOnlyOnRequest) {
   const TempFolder folder;
   const TempFolder elsewhere;
   elsewhere.write("far.png", "x");
@@ -124,7 +124,7 @@ TEST(FolderWalkTest, LinksThatStayInsideAreFollowedOthersOnlyWhenAskedFor) {
   EXPECT_THAT(left_out(all), IsEmpty());
 }
 
-TEST(FolderWalkTest, LinksInACircleEnd) {
+TEST(FolderWalkTest, CyclicLinksEnd) {
   const TempFolder folder;
   folder.write("cat/1.png", "x");
   folder.link("cat/up", "..");
@@ -138,7 +138,7 @@ TEST(FolderWalkTest, LinksInACircleEnd) {
                                        HasSubstr("1 broken links (loop.png)")));
 }
 
-TEST(FolderWalkTest, LinksThatMultiplyHaveABound) {
+TEST(FolderWalkTest, LinksThatMultiplyAreBounded) {
   const TempFolder folder;
   folder.write("z/1.png", "x");
   for (int i = 0; i < 12; ++i)
@@ -149,7 +149,7 @@ TEST(FolderWalkTest, LinksThatMultiplyHaveABound) {
 }
 
 TEST(FolderWalkTest, AClassFollowsOneLinkToAFolderAndNamesTheOthers) {
-  // 8 folders, each with 6 links to the next, and one image: 6^8 ways lead to it.
+  // 8 folders, each with 6 links to the next, and one image: 6^8 paths lead to it.
   const TempFolder folder;
   folder.write("cat/f8/1.png", "x");
   for (int i = 0; i < 8; ++i)
@@ -157,14 +157,14 @@ TEST(FolderWalkTest, AClassFollowsOneLinkToAFolderAndNamesTheOthers) {
       folder.link(fmt::format("cat/f{}/l{}", i, link), fmt::format("../f{}", i + 1));
   for (const bool labels : {true, false}) {
     const FolderListing listing = list(folder, {.labels = labels});
-    EXPECT_THAT(files_of(listing).size(), 2U);  // through the first link, and where it is
+    EXPECT_THAT(files_of(listing).size(), 2U);  // through the first link, and directly
     EXPECT_THAT(
         left_out(listing),
         HasSubstr("links to a folder that is listed already (cat/f0/l0/l0/l0/l0/l0/l0/l0/l1"));
   }
 }
 
-TEST(FolderWalkTest, ALinkToAFolderThatWasListedInTheSameClassIsCut) {
+TEST(FolderWalkTest, ALinkToAFolderListedInTheSameClassIsSkipped) {
   const TempFolder folder;
   folder.write("cat/a/1.png", "x");
   folder.link("cat/b", "a");
@@ -175,7 +175,7 @@ TEST(FolderWalkTest, ALinkToAFolderThatWasListedInTheSameClassIsCut) {
   EXPECT_THAT(left_out(listing), HasSubstr("1 links to a folder that is listed already (cat/b)"));
 }
 
-TEST(FolderWalkTest, AFolderThatMayNotBeReadIsLeftOut) {
+TEST(FolderWalkTest, AnUnreadableFolderIsSkipped) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
   const TempFolder folder;
   folder.write("cat/1.png", "x");
@@ -185,7 +185,7 @@ TEST(FolderWalkTest, AFolderThatMayNotBeReadIsLeftOut) {
   ::chmod(folder.path("shut").c_str(), 0700);
 }
 
-TEST(FolderWalkTest, OtherExtensionsCanBeAskedFor) {
+TEST(FolderWalkTest, OtherExtensionsCanBeSet) {
   const TempFolder folder;
   folder.write("cat/1.png", "x");
   folder.write("cat/2.Tiff", "x");
@@ -204,7 +204,7 @@ TEST(FolderWalkTest, WithoutLabelsImagesMayBeAnywhere) {
   EXPECT_THAT(listing.class_names, IsEmpty());
 }
 
-TEST(FolderWalkTest, ImagesWithoutClassFoldersAreAnErrorThatSaysWhatToDo) {
+TEST(FolderWalkTest, ImagesWithoutClassFoldersThrowWithARemedy) {
   const TempFolder folder;
   folder.write("1.png", "x");
   folder.write("2.png", "x");
@@ -213,7 +213,7 @@ TEST(FolderWalkTest, ImagesWithoutClassFoldersAreAnErrorThatSaysWhatToDo) {
                                                HasSubstr("option labels to false"))));
 }
 
-TEST(FolderWalkTest, NothingLeftIsAnErrorThatSaysWhatWasThere) {
+TEST(FolderWalkTest, AFolderWithoutImagesThrowsAndListsItsContent) {
   const TempFolder folder;
   EXPECT_THAT([&] { list(folder); }, ThrowsMessage<ConfigError>(AllOf(HasSubstr(folder.path()),
                                                                       HasSubstr("it is empty"))));

@@ -60,7 +60,7 @@ class Matching {
   }
 
  private:
-  /// Finds what matches the parts from `part` on in the folder `relative`.
+  /// Finds the files in the folder `relative` that match the parts from `part` on.
   void look_in(const std::string& relative, std::size_t part) {
     // Several `**` lead to one folder in many ways; each folder is visited once.
     if (!seen_.emplace(relative, part).second) return;
@@ -102,7 +102,7 @@ class Matching {
 }  // namespace
 
 bool name_matches(std::string_view pattern, std::string_view name) {
-  // Where the last star was: on a mismatch it matches one letter more.
+  // The last star: on a mismatch it matches one more letter.
   std::string_view after_star;
   std::string_view star_name;
   bool starred = false;

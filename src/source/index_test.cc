@@ -22,7 +22,7 @@ using testing::ThrowsMessage;
 
 using Numbers = std::vector<std::uint64_t>;
 
-/// Asks `fn` for the samples of `numbers`, each to be a vector of two floats.
+/// Reads the samples of `numbers` with `fn`, each a vector of two floats.
 template <typename F>
 Result<void> decode(F fn, const Numbers& numbers) {
   const auto source = make_index(100, detail::make_index_fn(std::move(fn)), "");
@@ -36,7 +36,7 @@ Tensor pair_of(float value) {
   return Tensor::of(std::vector<float>{value, value});
 }
 
-TEST(IndexTest, SamplesAreTheFunctionsAnswersInAnyOrder) {
+TEST(IndexTest, SamplesAreTheResultsOfTheFunctionInAnyOrder) {
   const auto source = make_index(
       100, detail::make_index_fn([](std::uint64_t i) { return static_cast<double>(i) / 2; }), "");
   EXPECT_EQ(source->spec(), ElementSpec::single(Dtype::f64));
@@ -46,13 +46,13 @@ TEST(IndexTest, SamplesAreTheFunctionsAnswersInAnyOrder) {
   EXPECT_THAT(Block(out.view()).column<double>(), ElementsAre(4.5, 0, 1.5));
 }
 
-TEST(IndexTest, AFunctionOfSamplesShowsItsSpecOnlyByRunning) {
+TEST(IndexTest, TheSpecOfAFunctionOfSamplesIsUnknown) {
   const auto source =
       make_index(1, detail::make_index_fn([](std::uint64_t) { return pair_of(1); }), "");
   EXPECT_FALSE(source->spec().known);
 }
 
-TEST(IndexTest, AnExceptionNamesItsRowAndIsKept) {
+TEST(IndexTest, AnExceptionNamesItsRowAndIsPreserved) {
   const auto done = decode(
       [](std::uint64_t i) {
         if (i == 40) throw std::out_of_range("no 40");
@@ -66,7 +66,7 @@ TEST(IndexTest, AnExceptionNamesItsRowAndIsKept) {
               ThrowsMessage<std::out_of_range>("no 40"));
 }
 
-TEST(IndexTest, WhatIsNoExceptionIsCaughtToo) {
+TEST(IndexTest, AnyThrownValueIsCaught) {
   const auto done = decode(
       [](std::uint64_t i) {
         if (i == 20) throw 7;

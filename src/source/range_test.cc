@@ -44,7 +44,7 @@ TEST(RangeTest, CountsUpAndDownAndStopsBeforeStop) {
   EXPECT_THAT(all_of(5, -5, -4), ElementsAre(5, 1, -3));
 }
 
-TEST(RangeTest, IsEmptyWhereTheStepLeadsAway) {
+TEST(RangeTest, IsEmptyIfTheStepLeadsAway) {
   EXPECT_THAT(all_of(3, 3, 1), IsEmpty());
   EXPECT_THAT(all_of(3, 0, 1), IsEmpty());
   EXPECT_THAT(all_of(0, 3, -1), IsEmpty());

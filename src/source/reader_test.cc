@@ -16,7 +16,7 @@ TEST(ReaderTest, TheDirectReaderReadsFilesWhenItIsAsked) {
   EXPECT_EQ((*direct_reader().get_file(path, 4)).size(), 4U);
 }
 
-TEST(ReaderTest, AnUnknownSizeIsWhateverThereIs) {
+TEST(ReaderTest, AFileOfUnknownSizeIsReadWhole) {
   const TempFolder folder;
   EXPECT_EQ((*read_now(Io::real(), {folder.write("a", "012"), 0, UINT64_MAX, true})).size(), 3U);
 }

@@ -88,7 +88,7 @@ Result<void> SequenceSource::take_apart(const Asking& asking, SequenceBatch& bat
   if (row != *wanted)
     return Failure{
         fmt::format("a row is {}, {} {}", row.text(),
-                    options_.spec ? "declared was" : "in the first batch it was", wanted->text()),
+                    options_.spec ? "declared as" : "in the first batch it was", wanted->text()),
         {},
         "all batches must have the same fields; only the number of rows may differ"};
   batch.columns.clear();

@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-/// One batch. The view refers to the tensors of the batch, which nobody changes.
+/// One batch. The view refers to the tensors of the batch, which are not modified.
 struct SequenceBatch {
   Sample answer;
   std::vector<Column> columns;
@@ -48,8 +48,8 @@ class SequenceSource {
 
   /// Calls the hooks that are due before a get of `epoch`.
   void enter_epoch(std::uint64_t epoch);
-  /// Call it after the last get: requests one index again, and calls the last hook. Returns what is
-  /// wrong with the second batch, if anything.
+  /// Called after the last get: requests one index again, and calls the last hook. Returns an error
+  /// text if the second batch differs.
   std::optional<std::string> finish();
 
  private:

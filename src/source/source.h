@@ -29,7 +29,7 @@ class Source {
   [[nodiscard]] virtual std::string describe() const = 0;
   /// Identifies the data; part of the order digest.
   virtual void identify(Digest& digest) const = 0;
-  /// What else its values depend on, as labels; part of the values digest.
+  /// Other data that its values depend on, such as labels; part of the values digest.
   virtual void identify_values(Digest& /*digest*/) const {}
   /// Arguments to create it again on another machine; nullopt if data or a function must already
   /// exist under a name.
@@ -43,9 +43,9 @@ class Source {
 
   /// False for data in memory: `decode` then needs no bytes and computes any number of samples.
   [[nodiscard]] virtual bool has_reads() const { return false; }
-  /// First half: what must be read for sample `number`.
+  /// First half: the bytes to read for sample `number`.
   virtual void reads(std::uint64_t /*number*/, std::vector<Read>&) const {}
-  /// Second half: writes sample numbers[i] to row i. `bytes` are the answers to `reads`; there is
+  /// Second half: writes sample numbers[i] to row i. `bytes` are the results of `reads`; there is
   /// then one number, and the bytes may be moved from.
   virtual Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes> bytes,
                               const BlockView& out, const Context& context) const = 0;

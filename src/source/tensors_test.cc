@@ -54,7 +54,7 @@ TEST(TensorSlicesTest, FieldsOfDifferentLengthsAreRefusedWithBothNamesAndLengths
       ThrowsMessage<ConfigError>(AllOf(HasSubstr("\"y\" has 4"), HasSubstr("\"x\" has 3"))));
 }
 
-TEST(TensorSlicesTest, WhatHasNoRowsToSliceIsRefused) {
+TEST(TensorSlicesTest, ScalarsCannotBeSliced) {
   EXPECT_THAT([] { make_tensor_slices(Sample::dict({{"x", Tensor::scalar(1.0F)}}), ""); },
               ThrowsMessage<ConfigError>(AllOf(HasSubstr("\"x\""), HasSubstr("from_tensors"))));
   EXPECT_THROW(make_tensor_slices(Tensor::bytes("abc"), ""), ConfigError);

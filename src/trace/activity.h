@@ -1,5 +1,5 @@
 #pragma once
-// What a thread is doing right now, for reports about waits: which op, with which samples.
+// The current work of each thread, for stall reports: which op, with which samples.
 
 #include <atomic>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace penstock::trace {
 /// Written by the working thread and read by reports; `cancelled` the other way round. Thread-safe.
 class Activity {
  public:
-  std::atomic<bool> cancelled{false};  // the current result is not needed any more
+  std::atomic<bool> cancelled{false};  // the current result is no longer needed
   std::atomic<std::uint64_t> first_sample{0};
   std::atomic<std::uint64_t> samples{0};
 

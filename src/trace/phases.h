@@ -1,6 +1,6 @@
 #pragma once
-// Where the time of image ops goes, summed over all threads of the process since its start. Reads
-// the clock twice per image and phase: well under a thousandth of a decode.
+// The time spent in image ops, summed over all threads of the process since its start. Reads the
+// clock twice per image and phase: well under a thousandth of a decode.
 
 #include <chrono>
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace penstock::trace {
 enum class Phase : std::uint8_t {
   read,    // bytes of files
   decode,  // bytes to pixels
-  image,   // a whole chain of image ops, decode included
+  image,   // a whole chain of image ops, including decode
 };
 inline constexpr std::size_t kPhases = 3;
 

@@ -5,7 +5,7 @@
 namespace penstock::trace {
 namespace {
 
-TEST(PhasesTest, EachPhaseHasASumOfItsOwn) {
+TEST(PhasesTest, EachPhaseHasItsOwnSum) {
   const std::uint64_t read = phase_total(Phase::read);
   const std::uint64_t decode = phase_total(Phase::decode);
   add_phase(Phase::read, std::chrono::nanoseconds(7));

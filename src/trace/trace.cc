@@ -32,8 +32,8 @@ struct Ring {
 std::atomic<std::uint64_t> next_sequence{1};
 std::atomic<std::uint32_t> next_run{1};
 
-/// All rings ever created; those of ended threads are reused. A fork waits until nobody changes the
-/// lists: the child's own thread returns its ring when it ends, like any other.
+/// All rings ever created; rings of ended threads are reused. A fork waits until no thread changes
+/// the lists: the child's own thread returns its ring when it ends, like any other.
 class Rings {
  public:
   Rings();
@@ -66,7 +66,7 @@ class Rings {
   std::vector<std::shared_ptr<Ring>> free_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
-// Created before there are threads, since a fork may happen while they start, and never destroyed:
+// Created before any thread, since a fork may happen while threads start, and never destroyed:
 // threads may end after static objects.
 Rings* const made_rings = new Rings;
 

@@ -1,6 +1,6 @@
 #pragma once
-// What happened, always recorded: a ring of events per thread, written without locks. Old events
-// are overwritten.
+// The event trace, always on: a ring of events per thread, written without locks. Old events are
+// overwritten.
 
 #include <cstdint>
 #include <vector>
@@ -9,7 +9,7 @@ namespace penstock::trace {
 
 enum class Kind : std::uint8_t {
   block,      // a task ran: `rows` rows from step `step` on
-  pull,       // steps of a stream were pulled, with `rows` rows for us, up to step `step`
+  pull,       // steps of a stream were pulled, with `rows` local rows, up to step `step`
   ready,      // a step is complete
   delivered,  // the consumer received it
   waited,     // the consumer waited for it

@@ -26,7 +26,7 @@ std::vector<std::uint64_t> steps_of(std::uint32_t run) {
   return steps;
 }
 
-/// In a thread of its own, which has ended on return.
+/// Runs in a separate thread, which has ended on return.
 template <typename Body>
 void in_thread(Body body) {
   Thread("recorder", body).join();
@@ -41,7 +41,7 @@ TEST(TraceTest, EveryRunHasItsOwnNumberAndEvents) {
   EXPECT_THAT(steps_of(second), IsEmpty());
 }
 
-TEST(TraceTest, AnEventComesBackAsItWasRecorded) {
+TEST(TraceTest, AnEventIsReadBackUnchanged) {
   const std::uint32_t run = new_run();
   record({Kind::waited, run, UINT32_MAX, UINT64_MAX, UINT64_MAX - 1, UINT64_MAX - 2});
   const auto events = events_of(run);
@@ -54,7 +54,7 @@ TEST(TraceTest, AnEventComesBackAsItWasRecorded) {
   EXPECT_EQ(events[0].end, UINT64_MAX - 2);
 }
 
-TEST(TraceTest, EventsComeInOrderOfTheirEndAndThenOfTheirRecording) {
+TEST(TraceTest, EventsAreSortedByTheirEndAndThenByRecordOrder) {
   const std::uint32_t run = new_run();
   record({.run = run, .step = 3, .end = 20});
   in_thread([&] { record({.run = run, .step = 1, .end = 10}); });
@@ -75,14 +75,14 @@ TEST(TraceTest, AFullRingKeepsTheLatest) {
   for (std::size_t i = 0; i < steps.size(); ++i) ASSERT_EQ(steps[i], kEvents - steps.size() + i);
 }
 
-TEST(TraceTest, WhatEndedThreadsRecordedStaysWhileThereIsRoom) {
+TEST(TraceTest, EventsOfEndedThreadsStayUntilOverwritten) {
   const std::uint32_t run = new_run();
   for (std::uint64_t i = 0; i < 20; ++i)
     in_thread([&] { record({.run = run, .step = i, .end = i}); });
   EXPECT_EQ(steps_of(run).size(), 20U);
 }
 
-TEST(TraceTest, AReaderNeverSeesHalfAnEvent) {
+TEST(TraceTest, AReaderNeverReadsAPartialEvent) {
   const std::uint32_t run = new_run();
   std::atomic<bool> ended = false;
   Thread writer("writer", [&] {
@@ -97,7 +97,7 @@ TEST(TraceTest, AReaderNeverSeesHalfAnEvent) {
     }
 }
 
-/// False when it has not ended after a time that is more than generous.
+/// Returns false if it has not ended after a generous time.
 bool ends(pid_t child) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (waitpid(child, nullptr, WNOHANG) == 0) {
@@ -111,8 +111,9 @@ bool ends(pid_t child) {
   return true;
 }
 
-// A child that ends gives its ring back; who held the lock when it was forked is not there.
-TEST(TraceTest, AForkedChildFindsNoLockHeld) {
+// A child that ends returns its ring; the thread that held the lock at the fork does not exist
+// there.
+TEST(TraceTest, AForkedChildCanRecordAndEnd) {
   constexpr std::uint32_t kNoRun = 0xfffffe;
   std::atomic<bool> stop{false};
   std::vector<Thread> busy;
@@ -124,7 +125,8 @@ TEST(TraceTest, AForkedChildFindsNoLockHeld) {
   for (int i = 0; good && i < 60; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      static_cast<void>(events_of(kNoRun));  // without memory: a sanitizer's may be locked
+      static_cast<void>(events_of(kNoRun));  // allocates nothing: a sanitizer's allocator may be
+                                             // locked
       _exit(0);
     }
     good = child > 0 && ends(child);

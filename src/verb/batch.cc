@@ -30,7 +30,7 @@ class BatchCursor final : public CursorOver<StepCursor, Cursor> {
     if (!step.buffer || &step.buffer->spec() != &input_flow_.spec())
       step.buffer = std::make_unique<RowBuffer>(input_flow_.spec());
     std::size_t rows = 0;
-    // A batch size may be "all of it": memory is taken as rows come.
+    // A batch size may mean "everything", so memory grows as rows arrive.
     constexpr std::size_t kAtOnce = 65536;
     while (rows < batch_.size && ended_ == 0) {
       const std::size_t wanted = std::min<std::uint64_t>(batch_.size - rows, kAtOnce);
@@ -142,7 +142,7 @@ class BatchVerb final : public Verb {
                        tail ? fmt::format(", tail={}", tail_name(*tail)) : "");
   }
   [[noreturn]] static std::nullptr_t unreachable() {
-    throw InternalError("batch: its steps were asked for as samples");
+    throw InternalError("batch: steps were requested as samples");
   }
 
   const std::uint64_t size_;
@@ -174,7 +174,7 @@ Dataset Dataset::batch(std::int64_t size, const BatchOptions& options) const {
   std::optional<Tail> tail = options.tail;
   if (options.drop_remainder) {
     if (tail && *tail != Tail::drop)
-      throw ConfigError("batch: drop_remainder and another tail policy were both asked for");
+      throw ConfigError("batch: drop_remainder and another tail policy are both set");
     tail = Tail::drop;
   }
   for (const FieldSpec& field : element_spec().fields)

@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-/// What to say when elements that are batched look like batches already: several fields with one
-/// first dimension, of different ranks. Nothing where they do not.
+/// Returns a warning if the elements to batch look like batches already: several fields with the
+/// same first dimension and different ranks.
 std::optional<std::string> batch_of_batches(const ElementSpec& element);
 
 }  // namespace penstock

@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(BatchVerbTest, TheTailThatABatchNamesWinsOverThePlans) {
+TEST(BatchVerbTest, TheTailOfABatchOverridesThePlans) {
   const Dataset named = tagged(0, 10).batch(4, {.tail = Tail::drop});
   EXPECT_EQ(named.node()->groups(Tail::pad)->tail, Tail::drop);
   const Dataset unnamed = tagged(0, 10).batch(4);
@@ -18,7 +18,7 @@ TEST(BatchVerbTest, TheTailThatABatchNamesWinsOverThePlans) {
   EXPECT_EQ(unnamed.node()->groups({})->batch, 4U);
 }
 
-TEST(BatchVerbTest, OnlyAWrapThatFillsUpCopiesSamples) {
+TEST(BatchVerbTest, OnlyAWrapWithAShortLastBatchCopiesSamples) {
   const auto copies = [](std::int64_t size, Tail tail) {
     return tagged(0, 12).batch(size, {.tail = tail}).node()->facts().copies;
   };

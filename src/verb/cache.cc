@@ -41,7 +41,7 @@ class CacheStage final : public Stage {
  protected:
   Result<void> run(const Ask& ask, const BlockView& out, const Context& context) const override {
     const Scratch::Frame frame(context.scratch);
-    // A row of its own first: the store keeps occurrences even where nobody here asks for them.
+    // A separate block: the store needs occurrences even if the caller does not.
     const ScratchBlock kept(spec(), out.rows, context.scratch);
     auto missing = store_->get(ask.positions, kept.view());
     while (!missing.empty()) {
@@ -52,7 +52,7 @@ class CacheStage final : public Stage {
             return done;
         missing = claim.others();
       }
-      // Another thread computes them, for another round perhaps; where it fails we try ourselves.
+      // Another thread computes them, possibly for another round; if it fails, this thread retries.
       for (const std::uint32_t row : missing)
         if (!store_->wait_for(ask.positions[row], [&] { return !context.cancelled(); }))
           return cancelled(row);
@@ -62,7 +62,7 @@ class CacheStage final : public Stage {
   }
 
  private:
-  /// Computes what the store does not have, in the first turn, and keeps it.
+  /// Computes the rows that the store lacks, in the first turn, and stores them.
   Result<void> fill(std::span<const std::uint64_t> wanted, std::span<const std::uint32_t> missing,
                     const BlockView& kept, const BlockView& out, const Context& context) const {
     const std::size_t count = missing.size();
@@ -83,7 +83,7 @@ class CacheStage final : public Stage {
     for (std::size_t i = 0; i < count; ++i) {
       copy_rows(made.view(), i, kept, missing[i], 1);
       if (identity.failed[i] != kRowGood) {
-        // Not for the store; and where somebody only looks a masked row is like any other.
+        // Failed rows are not stored. A caller without flags treats a masked row like any other.
         if (out.identity.failed != nullptr) out.identity.failed[missing[i]] = identity.failed[i];
         continue;
       }
@@ -122,11 +122,11 @@ class CacheStage final : public Stage {
   std::uint64_t rounds_;
 };
 
-/// The rows of a cache. A cache that is used in several places of a graph has rows for each, since
-/// the same sample has another id, and draws other numbers, in each. Thread-safe.
+/// The rows of a cache. A cache that is used in several places of a graph has separate rows for
+/// each, since a sample has another id, and draws other numbers, in each place. Thread-safe.
 class CacheStores {
  public:
-  /// Where in a graph: the first id, and how many sources and random ops came before its end.
+  /// A place in a graph: the first id, and the number of sources and random ops before its end.
   using Place = std::array<std::uint64_t, 3>;
   explicit CacheStores(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
   std::shared_ptr<RowStore> at(const Place& place) {
@@ -142,7 +142,7 @@ class CacheStores {
   std::map<Place, std::shared_ptr<RowStore>> stores_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
-/// Rounds of all repeats below, combined as Turn combines them; UINT64_MAX where they are more.
+/// Rounds of all repeats below, combined as in Turn; UINT64_MAX on overflow.
 std::uint64_t rounds_below(const Node& node) {
   if (node.inputs.empty()) return 1;
   const Facts facts = node.facts();
@@ -153,12 +153,13 @@ std::uint64_t rounds_below(const Node& node) {
   return below;
 }
 
-/// A random op whose numbers a cache above it would repeat, or null. A cache in between has warned.
+/// A random op whose numbers a cache above it would repeat, or null. Stops at the next cache, which
+/// has warned already.
 const Node* random_below(const Node& node) {
   return find_node(
       node,
       [](const Node& at) {
-        // The predicate of a select runs once in any case.
+        // The predicate of a select runs only once anyway.
         return at.verb->op() && at.verb->op()->random() && at.as<Select>() == nullptr;
       },
       [](const Node& at) { return at.facts().caches; });
@@ -182,7 +183,7 @@ class Cache final : public Hint {
                                  std::uint64_t first_id) const override {
     return cached(compiler.samples(node.input(), first_id), compiler, node, first_id);
   }
-  /// Batches are kept as their rows, which `Dataset::cache` allows for one batch node only.
+  /// Batches are stored as rows, which `Dataset::cache` allows for a single batch node only.
   [[nodiscard]] std::vector<LeafProgram> chains(Compiler& compiler, const Node& node,
                                                 std::uint64_t first_id) const override {
     std::vector<LeafProgram> chains = compiler.chains(node.input(), first_id);
@@ -201,7 +202,7 @@ class Cache final : public Hint {
                       "the first; put cache() before it",
                       describe_node(*random)));
     const auto [sources, random_ops] = compiler.counts();
-    // A drawn seed makes other rows for each loader, so those cannot share.
+    // With a random seed each loader has other rows, so loaders cannot share them.
     auto store = wants_drawn_seed(node) ? std::make_shared<RowStore>(bytes_max_)
                                         : stores_->at({first_id, sources, random_ops});
     return std::make_unique<CacheStage>(std::move(input), std::move(store),
@@ -216,18 +217,20 @@ class Cache final : public Hint {
 
 Dataset Dataset::cache(const CacheOptions& options) const {
   if (streamed())
-    throw ConfigError("cache: not of a stream", {},
-                      "cache() before what makes it a stream, or use select() instead of filter()");
+    throw ConfigError(
+        "cache: a stream cannot be cached", {},
+        "cache() before the verb that makes it a stream, or use select() instead of filter()");
   if (cardinality().is_endless())
-    throw ConfigError("cache: an endless dataset does not fit", {}, "cache before repeat");
+    throw ConfigError("cache: an endless dataset cannot be cached", {}, "cache before repeat");
   if (batched() && has_sequence(*node_))
-    throw ConfigError("cache: not of a Sequence's batches", {},
-                      "unbatch() is a stream; or keep them in the Sequence");
-  // Batches are kept as their rows, which are the same only as long as nothing reorders them.
+    throw ConfigError("cache: the batches of a Sequence cannot be cached", {},
+                      "cache them inside the Sequence");
+  // Batches are stored as rows, which requires that nothing reorders the steps.
   for (const Node* node = node_.get(); batched() && !node->is_leaf(); node = &node->input())
     if (!node->facts().keeps_rows)
-      throw ConfigError(fmt::format("cache: not after {} of batches", describe_node(*node)), {},
-                        "put cache() before it");
+      throw ConfigError(
+          fmt::format("cache: batches cannot be cached after {}", describe_node(*node)), {},
+          "put cache() before it");
   return add_verb<Cache>(*this, options.bytes_max);
 }
 

@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-/// A stage whose rows differ in each turn, and which counts how many it made.
+/// A stage whose rows differ in each turn, and which counts the rows it computes.
 class CountingStage final : public Stage {
  public:
   CountingStage(std::uint64_t* made, const ElementSpec& spec)
@@ -36,7 +36,7 @@ class CountingStage final : public Stage {
       const std::uint64_t value =
           ask.turn.pass * 10'000 + ask.turn.round * 100 + ask.positions[row];
       out.identity.sample_id[row] = ask.positions[row];
-      out.identity.occurrence[row] = ask.positions[row] % 3;  // as other repeats below would
+      out.identity.occurrence[row] = ask.positions[row] % 3;  // as with other repeats below
       if (write_row(out, row, Tensor::scalar(static_cast<std::int64_t>(value)))) return Failure{};
     }
     return {};
@@ -56,7 +56,7 @@ struct CacheCase {
                 .cache({.bytes_max = bytes_max}))) {}
 };
 
-TEST(CacheStageTest, RowsAreMadeOnceAsTheFirstTurnHasThem) {
+TEST(CacheStageTest, RowsAreComputedOnceInTheFirstTurn) {
   for (const ElementSpec& spec : {kNumber, ElementSpec::unknown()}) {
     CacheCase cache(UINT64_MAX, spec);
     const std::vector<std::int64_t> expected = {4, 0, 77};
@@ -70,7 +70,7 @@ TEST(CacheStageTest, RowsAreMadeOnceAsTheFirstTurnHasThem) {
   }
 }
 
-TEST(CacheStageTest, EachRoundCountsAsFurtherOccurrences) {
+TEST(CacheStageTest, EachRoundAddsOccurrences) {
   CacheCase cache(UINT64_MAX, kNumber);
   for (std::uint64_t round = 0; round < 4; ++round) {
     const Values got = values_of(*cache.stage, {.pass = 0, .round = round}, {4, 5, 6});
@@ -79,7 +79,7 @@ TEST(CacheStageTest, EachRoundCountsAsFurtherOccurrences) {
   }
 }
 
-TEST(CacheStageTest, RowsThatFindNoRoomAreMadeAgainAndAreTheSame) {
+TEST(CacheStageTest, RowsThatDoNotFitAreComputedAgainAndAreTheSame) {
   CacheCase cache(0, kNumber);
   for (std::uint64_t pass = 0; pass < 3; ++pass)
     EXPECT_EQ(values_of(*cache.stage, {.pass = pass, .round = 0}, {4, 0}).values,
@@ -87,7 +87,7 @@ TEST(CacheStageTest, RowsThatFindNoRoomAreMadeAgainAndAreTheSame) {
   EXPECT_EQ(cache.made, 6U);
 }
 
-TEST(CacheStageTest, ARowThatFailedIsTriedAgain) {
+TEST(CacheStageTest, AFailedRowIsComputedAgain) {
   int calls = 0;
   const auto fails_once = [&calls](std::int64_t x) {
     if (calls++ == 0) throw std::runtime_error("once");
@@ -99,7 +99,7 @@ TEST(CacheStageTest, ARowThatFailedIsTriedAgain) {
   EXPECT_EQ(values_of(*stage, {}, {4}).values, (std::vector<std::int64_t>{4}));
 }
 
-TEST(CacheStageTest, AFailureBesideRowsThatAreInIsCountedAmongAllRows) {
+TEST(CacheStageTest, AFailureAmongStoredRowsHasTheRightRowNumber) {
   const auto fails_at_nine = [](std::int64_t x) {
     if (x == 9) throw std::runtime_error("nine");
     return x;

@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-// Each verb defines `Dataset parse_WORD(const Parsed&)` in its file. Data in memory and maps have
-// no line: they are found by name, and in the catalogue of ops.
+// Each verb defines `Dataset parse_WORD(const Parsed&)` in its file. Data in memory and maps are
+// not listed: they are found by name, and in the catalogue of ops.
 #define PENSTOCK_VERBS(VERB) \
   VERB(batch)                \
   VERB(cache)                \
@@ -50,8 +50,8 @@ struct CatalogueEntry {
 constexpr std::array kVerbs{PENSTOCK_VERBS(PENSTOCK_ENTRY)};
 
 [[noreturn]] void missing(const char* what, const std::string& name) {
-  throw ConfigError(fmt::format("the plan needs the {} \"{}\", which is not here", what, name), {},
-                    "pass a dataset that has it");
+  throw ConfigError(fmt::format("the plan needs the {} \"{}\", which was not found", what, name),
+                    {}, "pass a dataset that contains it");
 }
 
 template <typename Value>

@@ -1,5 +1,5 @@
 #pragma once
-// The verbs by word, for datasets that arrive as text. One line each in catalogue.cc.
+// The verbs by word, for serialized datasets. One line each in catalogue.cc.
 
 #include <cstdint>
 #include <map>
@@ -14,12 +14,12 @@
 
 namespace penstock {
 
-/// Data and functions of some datasets by name: what does not travel as text.
+/// Data and functions of some datasets by name: the parts that are not serialized.
 class Named {
  public:
-  /// Adds all that has a name in the graph of `node`.
+  /// Adds everything in the graph of `node` that has a name.
   void collect(const Node& node);
-  // Each throws ConfigError where there is none.
+  // Each throws ConfigError if there is none.
   [[nodiscard]] const Node& source(const std::string& name) const;
   [[nodiscard]] std::shared_ptr<const Op> function(const std::string& name) const;
   /// A flat_map or interleave.
@@ -32,8 +32,8 @@ class Named {
   std::set<const Node*> seen_;
 };
 
-/// A node as text, with its inputs built. Reading what is not there throws Json::exception or
-/// std::out_of_range.
+/// A serialized node, with its inputs already built. Reading a missing argument throws
+/// Json::exception or std::out_of_range.
 struct Parsed {
   const std::string& word;
   const Json& arguments;
@@ -50,11 +50,11 @@ struct Parsed {
   }
   [[nodiscard]] bool flag(const char* key) const { return at(key).get<bool>(); }
   [[nodiscard]] std::string text(const char* key) const { return at(key).get<std::string>(); }
-  /// The function that the node names.
+  /// The function named by the node.
   [[nodiscard]] std::shared_ptr<const Op> function() const { return named.function(text("name")); }
 };
 
-/// The dataset that ends with the node, built with the checks of a new one.
+/// Builds the dataset that ends with the node, with the checks of a new one.
 Dataset parse_node(const Parsed& parsed);
 
 }  // namespace penstock

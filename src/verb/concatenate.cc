@@ -18,7 +18,7 @@ class Concatenate final : public Verb {
   [[nodiscard]] Facts facts(const Node&) const override {
     return {.counts_steps = true, .appends = true};
   }
-  /// One line for each side that was added: the same as when each was a node of its own.
+  /// One line per added side, as if each were a separate node.
   void add_order(const Node& node, const Counting& counting,
                  std::vector<std::string>& lines) const override {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -108,8 +108,8 @@ class Concatenate final : public Verb {
   }
 };
 
-/// What comes after an endless side is never reached, and what follows one of unknown length may
-/// be endless: either way the whole is.
+/// Elements after an endless side are never reached, and a side of unknown length may be endless:
+/// in both cases the result is treated as endless.
 Cardinality joined_size(const Cardinality& left, const Cardinality& right) {
   if (left.is_endless() || right.is_endless()) return Cardinality::endless();
   if (left.is_unknown()) return left;
@@ -130,7 +130,7 @@ Dataset Dataset::concatenate(const Dataset& other) const {
         fmt::format("concatenate: the elements are {} on one side and {} on the other", left.text(),
                     right.text()));
   Node node = after(*this, std::make_shared<const Concatenate>());
-  // A chain of them is one node: there may be one dataset for each of thousands of files.
+  // A chain of concatenates becomes one node: there may be one dataset per file, thousands of them.
   node.inputs.clear();
   for (const Dataset* side : {this, &other}) {
     const Node& added = *side->node();

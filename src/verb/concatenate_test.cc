@@ -7,7 +7,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(ConcatenateTest, EachSideIsAskedForRunsOfItsOwnPositions) {
+TEST(ConcatenateTest, EachSideComputesRunsOfItsOwnPositions) {
   std::vector<Asked> left;
   std::vector<Asked> right;
   const Dataset both = tagged(100, 3, &left).concatenate(tagged(200, 9, &right));
@@ -60,15 +60,15 @@ TEST(ConcatenateTest, EachPositionOfManyPartsIsFoundInItsPart) {
   }
 }
 
-TEST(ConcatenateTest, ShuffledRowsAreAskedForSideBySide) {
+TEST(ConcatenateTest, ShuffledRowsAreComputedOnceForEachSide) {
   std::vector<Asked> left;
   std::vector<Asked> right;
   ask(tagged(0, 10, &left).concatenate(tagged(100, 10, &right)).shuffle(), {}, up_to(20));
   EXPECT_EQ(left.size() + right.size(), 2U);
 }
 
-// However a block is cut, the rows are the same.
-TEST(ConcatenateTest, ABlockIsTheSameAsItsRowsAskedOneByOne) {
+// The rows do not depend on how a block is split.
+TEST(ConcatenateTest, ABlockEqualsItsRowsComputedOneByOne) {
   const Dataset both = tagged(100, 5).shuffle({.seed = 1}).concatenate(tagged(200, 9).shard(2, 1));
   const StagePtr stage = stage_of(both.repeat(3).shuffle({.seed = 2}));
   const Got whole = ask(*stage, {.pass = 1, .round = 1}, up_to(27));
@@ -80,7 +80,7 @@ TEST(ConcatenateTest, ABlockIsTheSameAsItsRowsAskedOneByOne) {
   }
 }
 
-TEST(ConcatenateTest, BothSidesAreAlike) {
+TEST(ConcatenateTest, SidesOfDifferentKindsAreRejected) {
   EXPECT_THAT(refusal([] { return tagged(0, 4).concatenate(tagged(0, 4).batch(2)); }),
               HasSubstr("one side is batched"));
   EXPECT_THAT(refusal([] { return tagged(0, 4).concatenate(tagged(0, 4).enumerate()); }),

@@ -1,4 +1,4 @@
-// A dataset for each element: flat_map and interleave.
+// One dataset per element: flat_map and interleave.
 // tested in src/plan/flows_test.cc
 #include <fmt/format.h>
 
@@ -22,12 +22,12 @@ struct Expansion {
   std::uint64_t cycle = 1;
   std::uint64_t block = UINT64_MAX;
   std::string title;
-  ElementSpec spec;  // of the elements that come out
+  ElementSpec spec;  // of the output elements
   std::uint64_t first_id = 0;
 };
 
-/// Copies rows [at, end), `block` of them at a time, to places `stride` rows apart from `first` on,
-/// without their identity.
+/// Copies rows [at, end), `block` at a time, to places `stride` rows apart, starting at `first`.
+/// Does not copy their identity.
 struct Stripes {
   std::size_t at = 0;
   std::size_t end = 0;
@@ -70,8 +70,8 @@ void copy_stripes(const BlockView& from, const BlockView& to, const Stripes& str
       to.samples[place(row)] = from.samples[stripes.at + row];
 }
 
-/// Takes turns between open datasets, as tf.data does: an empty slot is filled when its turn comes,
-/// one that ends gives its turn away.
+/// Takes turns between open datasets, as tf.data does: an empty slot is filled on its turn; a
+/// dataset that ends passes its turn to the next.
 class ExpandCursor final : public Cursor {
  public:
   ExpandCursor(const Flow& input, Turn turn, const Expansion& expansion)
@@ -168,13 +168,13 @@ class ExpandCursor final : public Cursor {
     CursorPtr cursor;  // null while the slot is empty
     std::uint64_t index = 0;
     std::uint64_t element_id = 0;
-    Anchor before;  // where the input was before its element
+    Anchor before;  // the state of the input before this element
     std::unique_ptr<RowBuffer> rows;
-    BlockView pulled;    // in `rows`, or lent
-    std::size_t at = 0;  // rows [at, end) of it are not given out
+    BlockView pulled;    // in `rows`, or lent by the cursor
+    std::size_t at = 0;  // rows [at, end) are not delivered yet
     std::size_t end = 0;
     bool ended = false;
-    bool fits = false;  // its rows are of the very spec of this flow
+    bool fits = false;  // its rows have exactly the spec of this flow
   };
 
   void advance() {
@@ -182,8 +182,8 @@ class ExpandCursor final : public Cursor {
     taken_ = 0;
   }
 
-  /// Whole rounds of all slots at once, where none of them is empty or ends; otherwise 0, and what
-  /// was pulled waits in the slots.
+  /// Writes whole rounds of all slots at once if no slot is empty or ends. Otherwise returns 0 and
+  /// leaves the pulled rows in the slots.
   Result<std::size_t> take_rounds(const BlockView& out, std::size_t made, Pulling& pulling) {
     const std::uint64_t block = expansion_.block;
     const std::uint64_t turns = (out.rows - made) / slots_.size() / block;
@@ -228,22 +228,22 @@ class ExpandCursor final : public Cursor {
   }
 
   void close(Slot& slot, const Pulling& pulling) {
-    // Closing may take its time, and what has a name of its own goes away.
+    // Closing may take a while, and destroys ops whose titles the trace may refer to.
     pulling.context.doing(expansion_.title, slot.element_id, 1);
     slot.cursor.reset();
     slot = Slot{};
     --open_;
   }
 
-  /// Up to the rest of the slot's block, from rows that were pulled some at a time.
+  /// Up to the rest of the slot's block, from rows pulled several at a time.
   Result<std::size_t> take_block(Slot& slot, const BlockView& out, std::size_t made,
                                  Pulling& pulling) {
     const std::uint64_t block = expansion_.block;
     const std::uint64_t rest = out.rows - made;
     const std::uint64_t wanted = std::min(rest, block - taken_);
     if (slot.at == slot.end) {
-      // While so many rows are wanted each slot has this many turns at least, so nothing is pulled
-      // that this call does not give out.
+      // For this many rows each slot has at least this many turns, so nothing is pulled that this
+      // call does not deliver.
       const std::uint64_t turns = rest / slots_.size() / block;
       const std::uint64_t rows = turns > 1 && taken_ == 0 ? turns * block : wanted;
       if (auto done = refill(slot, rows, pulling); !done) return std::move(done.failure());
@@ -263,7 +263,7 @@ class ExpandCursor final : public Cursor {
     return rows;
   }
 
-  /// The next element of the input; `before` is where the input was.
+  /// Pulls the next element of the input; `before` is the state of the input before it.
   Result<bool> pull_element(Anchor& before, Pulling& pulling) {
     input_->save(before);
     auto got = input_->pull(element_.rows(0, 1), pulling);
@@ -272,7 +272,7 @@ class ExpandCursor final : public Cursor {
     return *got > 0;
   }
 
-  /// Opens the dataset of the element in hand.
+  /// Opens the dataset of the pulled element.
   Result<void> open_element(Slot& slot, Anchor before) {
     const BlockView element = element_.rows(0, 1);
     pulling.context.doing(expansion_.title, element.identity.sample_id[0], 1);
@@ -295,7 +295,7 @@ class ExpandCursor final : public Cursor {
     return {};
   }
 
-  /// The dataset of the next element; one that cannot be made is passed by where policy says so.
+  /// Opens the dataset of the next element; if the policy allows, skips elements that fail.
   Result<void> open_next(Slot& slot, Pulling& pulling) {
     while (true) {
       Anchor before;
@@ -323,8 +323,8 @@ class ExpandCursor final : public Cursor {
   CursorPtr input_;
   RowBuffer element_;
   std::vector<Slot> slots_;
-  std::uint64_t slot_ = 0;   // whose turn it is
-  std::uint64_t taken_ = 0;  // of its block
+  std::uint64_t slot_ = 0;   // the current slot
+  std::uint64_t taken_ = 0;  // rows taken from its block
   std::uint64_t open_ = 0;   // slots with a cursor
   std::uint64_t index_ = 0;  // elements of the input pulled
   std::uint64_t pulled_ = 0;
@@ -355,8 +355,8 @@ class Expand final : public OnSamples {
     constexpr std::uint64_t kManyCursors = 256;
     if (options_.cycle > kManyCursors)
       compiler.note(
-          fmt::format("{}: a state says where each of up to {} open datasets is, and holds 64 KB "
-                      "at most; a smaller cycle makes it smaller",
+          fmt::format("{}: a state stores the positions of up to {} open datasets in at most "
+                      "64 KB; a smaller cycle needs less",
                       words().line, options_.cycle));
     const std::string title = compiler.numbered(words().line);
     const SourcePlace place = compiler.next_source(first_id);
@@ -397,16 +397,16 @@ class Expand final : public OnSamples {
       const Dataset inner = fn(element).resolve();
       if (inner.batched())
         throw ConfigError(fmt::format("{}: the function returned batches", word), {},
-                          "return samples, and batch what comes out");
+                          "return samples, and batch the result");
       if (spec.known && inner.element_spec().known && inner.element_spec() != spec)
-        throw ConfigError(fmt::format("{}: the function returned elements {}, declared was {}",
-                                      word, inner.element_spec().text(), spec.text()));
+        throw ConfigError(fmt::format("{}: the function returned elements {}, declared as {}", word,
+                                      inner.element_spec().text(), spec.text()));
       if (!draws && wants_drawn_seed(*inner.node()))
         throw ConfigError(
-            fmt::format("{}: a shuffle in what the function returned wants a random seed; seeds "
-                        "are drawn when a loader is made, for the shuffles that are there then",
+            fmt::format("{}: the function returned a shuffle with a random seed; random seeds are "
+                        "drawn when a loader starts, before the function is called",
                         word),
-            {}, "give it a number, drawn outside of the function");
+            {}, "use a fixed seed, drawn outside the function");
       return compile_flow(*inner.node(), {std::nullopt, seed, draws});
     };
   }

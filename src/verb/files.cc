@@ -31,7 +31,7 @@ Dataset Dataset::list_files(const std::string& pattern, const ListOptions& optio
   return from_source(make_list_files(Io::real(), pattern, options), {});
 }
 
-/// Lists the folder again: the order digest of the plan says whether it is the same.
+/// Lists the folder again; the order digest of the plan tells whether it is the same.
 Dataset parse_image_folder(const Parsed& parsed) {
   FolderOptions options;
   options.extensions = parsed.at("extensions").get<std::vector<std::string>>();

@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// What was reported while it lived.
+/// Collects reports during its lifetime.
 class Reports {
  public:
   Reports()
@@ -28,7 +28,7 @@ class Reports {
   ReportSink before_;
 };
 
-TEST(DatasetFilesTest, WhatAFolderLeavesOutIsToldOnceInOneLine) {
+TEST(DatasetFilesTest, SkippedEntriesOfAFolderAreReportedOnceInOneLine) {
   const TempFolder folder;
   folder.write("cat/1.png", "x");
   const Reports reports;
@@ -43,7 +43,7 @@ TEST(DatasetFilesTest, WhatAFolderLeavesOutIsToldOnceInOneLine) {
   EXPECT_EQ(all.digests(), Dataset::image_folder(list_images(folder.path())).digests());
 }
 
-TEST(DatasetFilesTest, ClassNamesAreFoundFromAnywhereBehindTheFolder) {
+TEST(DatasetFilesTest, ClassNamesAreFoundFromAnyDatasetAfterTheFolder) {
   const TempFolder folder;
   folder.write("cat/1.png", "x");
   folder.write("dog/1.png", "x");

@@ -42,7 +42,7 @@ class FilterCursor final : public RowCursor {
   const SharedStage predicate_;
 };
 
-/// Marks the rows for which `op` says false.
+/// Marks the rows for which `op` returns false.
 class MaskStage final : public Stage {
  public:
   MaskStage(StagePtr input, std::shared_ptr<const Op> op, MapPlace place)
@@ -61,7 +61,7 @@ class MaskStage final : public Stage {
  protected:
   Result<void> run(const Ask& ask, const BlockView& out, const Context& context) const override {
     if (auto done = input_->produce(ask, out, context); !done) return done;
-    if (out.identity.failed == nullptr) return {};  // only the values are wanted
+    if (out.identity.failed == nullptr) return {};  // the caller needs only the values
     const Scratch::Frame frame(context.scratch);
     Identity identity = out.identity;
     identity.sample_id = context.scratch.array<std::uint64_t>(out.rows);
@@ -127,8 +127,9 @@ class FilterVerb final : public OnSamples {
                      bool mask) {
     check_predicate(input, *op, "filter");
     if (mask && input.streamed())
-      throw ConfigError("filter: a stream leaves out what does not pass; there is nothing to mask",
-                        {}, "drop mask");
+      throw ConfigError(
+          "filter: a stream removes elements that do not pass; there is nothing to mask", {},
+          "remove mask");
     Node node = after(input, std::make_shared<const FilterVerb>(op, seed, mask));
     if (!mask) {
       node.size = Cardinality::unknown();
@@ -138,9 +139,9 @@ class FilterVerb final : public OnSamples {
   }
 
  private:
-  const std::shared_ptr<const Op> op_;  // gives one bool a row
+  const std::shared_ptr<const Op> op_;  // returns one bool per row
   const std::uint64_t seed_;
-  const bool mask_;  // rows keep their place and are marked
+  const bool mask_;  // rows keep their place and are masked
 };
 
 }  // namespace

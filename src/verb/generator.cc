@@ -59,7 +59,7 @@ class GeneratorCursor final : public Cursor {
           try {
             if (!run_) run_ = flow_.fn_.open({turn_.pass, turn_.round});
             run_->pull(pull);
-            // NOLINTNEXTLINE(bugprone-empty-catch): `wrong` has it
+            // NOLINTNEXTLINE(bugprone-empty-catch): reported by `wrong`
           } catch (const std::optional<std::string>&) {
           }
         },
@@ -115,7 +115,7 @@ class GeneratorCursor final : public Cursor {
         wrong ? Failure{*wrong, {}, "every element must have the declared fields", nullptr, row}
               : std::move(done.failure());
     failure.where.op = flow_.title_;
-    failure.make_permanent();  // a generator that threw cannot be asked again
+    failure.make_permanent();  // a generator that threw cannot be resumed
     return at_sample(std::move(failure), flow_.ids(), out);
   }
 
@@ -145,8 +145,8 @@ class FromGenerator final : public Origin {
                              std::uint64_t first_id) const override {
     if (!fn_.has_cursor)
       compiler.note(
-          fmt::format("{}: going on from a state pulls it again from the start of the pass; save() "
-                      "and restore() would save that",
+          fmt::format("{}: resuming pulls it again from the start of the pass; save() "
+                      "and restore() avoid that",
                       words().line));
     return std::make_unique<GeneratorFlow>(fn_, node.spec, compiler.next_source(first_id),
                                            words().line);
@@ -166,7 +166,7 @@ class FromGenerator final : public Origin {
 
 Dataset Dataset::from_generator_fn(GeneratorFn fn, const SourceOptions& options) {
   if (options.spec && fn.spec.known && *options.spec != fn.spec)
-    throw ConfigError(fmt::format("from_generator: its elements are {}, declared was {}",
+    throw ConfigError(fmt::format("from_generator: its elements are {}, declared as {}",
                                   fn.spec.text(), options.spec->text()));
   Node node;
   node.spec = options.spec ? *options.spec : fn.spec;

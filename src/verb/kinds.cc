@@ -5,12 +5,12 @@
 namespace penstock {
 namespace {
 
-/// A question that the verb's Dataset function makes impossible.
+/// A call that the verb's Dataset function makes impossible.
 [[noreturn]] void unreachable(const Node& node, const char* question) {
-  throw InternalError(fmt::format("{}: {} was asked", describe_node(node), question));
+  throw InternalError(fmt::format("{}: {} was called", describe_node(node), question));
 }
 
-/// That of the input; not exact where the number of elements differs.
+/// The promise of the input; not exact if the number of elements differs.
 Promise promise_of_input(const Node& node, const Delivery& delivery) {
   Promise promise = promise_of(node.input(), delivery);
   if (node.size != node.input().size) promise.all = false;
@@ -132,7 +132,7 @@ std::optional<std::uint64_t> count_or_all(const char* word, std::int64_t count) 
   if (count < -1)
     throw ConfigError(fmt::format("{}: count must be 0 or more, got {}", word, count), {},
                       fmt::format("{}(-1) means {}", word,
-                                  std::string_view(word) == "repeat" ? "for ever" : "all"));
+                                  std::string_view(word) == "repeat" ? "forever" : "all"));
   if (count == -1) return std::nullopt;
   return static_cast<std::uint64_t>(count);
 }
@@ -143,7 +143,7 @@ std::int64_t written_count(const std::optional<std::uint64_t>& count) {
 
 std::string required_name(const std::string& word, const std::string& name) {
   if (name.empty())
-    throw ConfigError(fmt::format("{}: a function travels by name", word), {},
+    throw ConfigError(fmt::format("{}: a function is serialized by name", word), {},
                       "give it one: {.name = ...}");
   return name;
 }

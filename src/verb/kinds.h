@@ -1,6 +1,6 @@
 #pragma once
-// Bases for verbs, with the right answers for a whole kind. Derive from Verb directly where none
-// fits: the compiler then asks for every answer.
+// Base classes for kinds of verbs, with suitable implementations. If none fits, derive from Verb
+// directly: the compiler then requires every function.
 
 #include <cstdint>
 #include <memory>
@@ -39,8 +39,9 @@ class Hint : public Verb {
   [[nodiscard]] Promise promise(const Node& node, const Delivery& delivery) const override;
 };
 
-/// Chooses or reorders elements without looking at them: take, skip, shard, shuffle, repeat. It
-/// says how samples, rows of a stream and steps of a stream move; the rest follows.
+/// Chooses or reorders elements without reading them: take, skip, shard, shuffle, repeat.
+/// Implements how samples, rows of a stream and steps of a stream move; the rest is implemented
+/// here.
 class Move : public Hint {
  public:
   [[nodiscard]] Facts facts(const Node& node) const override = 0;
@@ -68,8 +69,9 @@ class Move : public Hint {
   [[nodiscard]] virtual StepFlowPtr move(StepFlowPtr input) const = 0;
 };
 
-/// Works on samples only; its Dataset function refuses batches. Answers for samples found by
-/// number (`samples`) or for streams (`flow`); the one that cannot happen stays as it is here.
+/// Works on samples only; its Dataset function rejects batches. Implements either `samples`, for
+/// indexed data, or `flow`, for streams; the other one is unreachable and keeps this
+/// implementation.
 class OnSamples : public Verb {
  public:
   void add_order(const Node& node, const Counting& counting,
@@ -85,11 +87,11 @@ class OnSamples : public Verb {
                                       std::optional<Tail> tail,
                                       std::vector<LeafProgram>& chains) const override;
   [[nodiscard]] Steps steps(const Node& node, StepsWalk& walk) const override;
-  /// The input's; not exact where the number of elements differs.
+  /// The promise of the input; not exact if the number of elements differs.
   [[nodiscard]] Promise promise(const Node& node, const Delivery& delivery) const override;
 };
 
-/// Begins a dataset: it has no inputs, and another process finds its data by name or by arguments.
+/// A source: it has no inputs, and another process finds its data by name or by arguments.
 class Origin : public OnSamples {
  public:
   [[nodiscard]] Facts facts(const Node&) const override { return {}; }
@@ -100,13 +102,14 @@ class Origin : public OnSamples {
   [[nodiscard]] Promise promise(const Node& node, const Delivery& delivery) const override = 0;
 };
 
-/// "12", or `otherwise` for no number.
+/// "12", or `otherwise` if there is no number.
 std::string number_or(const std::optional<std::uint64_t>& number, const char* otherwise);
-/// -1, "all" or "for ever", is no number; less throws ConfigError.
+/// Returns nothing for -1 ("all" or "for ever"); throws ConfigError for smaller numbers.
 std::optional<std::uint64_t> count_or_all(const char* word, std::int64_t count);
-/// As users write it: -1 for no number.
+/// As users write it: -1 if there is no number.
 std::int64_t written_count(const std::optional<std::uint64_t>& count);
-/// The name of a function or of data; ConfigError where it has none and cannot be sent.
+/// Returns the name of a function or of data; throws ConfigError if it has none and cannot be
+/// serialized.
 std::string required_name(const std::string& word, const std::string& name);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Answers that the kinds of verbs give for all of their kind.
+// Functions that the base classes of verbs implement.
 #include "verb/kinds.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ TEST(KindsTest, AHintChangesNeitherElementsNorDigests) {
             first_field(tagged(3, 9), {}, up_to(9)));
 }
 
-TEST(KindsTest, AVerbOfSamplesThatIsAskedForStepsIsABugOfOurs) {
+TEST(KindsTest, RequestingStepsFromAVerbOfSamplesIsAnInternalError) {
   const Dataset data = tagged(0, 9).enumerate();
   StepsWalk walk;
   EXPECT_THROW((void)walk.of(*data.node()), InternalError);
@@ -46,7 +46,7 @@ TEST(KindsTest, CountsAreWrittenAsUsersWriteThem) {
   EXPECT_EQ(count_or_all("take", 7), 7U);
 }
 
-TEST(KindsTest, AFunctionWithoutANameDoesNotTravel) {
+TEST(KindsTest, AFunctionWithoutANameCannotBeSerialized) {
   EXPECT_EQ(required_name("filter", "even"), "even");
   EXPECT_THROW((void)required_name("filter", ""), ConfigError);
 }

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-/// Rows through an op. Those that fail leave the stream, and others are pulled for them.
+/// Rows processed by an op. Failed rows leave the stream and are replaced by the next ones.
 class MapCursor final : public RowCursor {
  public:
   MapCursor(const Flow& input, Turn turn, SharedStage stage)
@@ -50,7 +50,7 @@ class Map final : public Verb {
       : op_(std::move(op)), seed_(seed), sees_batches_(sees_batches) {}
   [[nodiscard]] Words words() const override {
     std::string line = op_->describe();
-    // The line of a catalogued op names its own seed.
+    // The line of a catalogued op contains its seed.
     if (op_->random() && line.find("seed=") == std::string::npos)
       line += fmt::format(", seed={}", seed_);
     if (sees_batches_) line += ", on whole batches";
@@ -122,7 +122,8 @@ class Map final : public Verb {
   [[nodiscard]] MapPlace place(Compiler& compiler) const {
     return compiler.place_of(*op_, seed_, op_->describe());
   }
-  /// After batch: a row-wise op does the same as before it, unless one of whole batches is between.
+  /// After batch. A row-wise op gives the same result as before batch, unless a function of whole
+  /// batches comes between.
   void add_to(std::span<LeafProgram> chains, const Node& node, const MapPlace& place) const {
     for (LeafProgram& chain : chains) {
       if (sees_batches_ || !chain.whole.empty()) {
@@ -138,7 +139,7 @@ class Map final : public Verb {
   const bool sees_batches_;
 };
 
-/// True when a function of whole batches lies between `node` and its batch.
+/// True if a function of whole batches comes between `node` and its batch.
 bool after_whole_batches(const Node& node) {
   if (!node.batched) return false;
   return find_node(
@@ -149,8 +150,8 @@ bool after_whole_batches(const Node& node) {
 void check_whole(const Dataset& input, const Op& op) {
   if (!input.element_spec().known && !op.takes_lists())
     throw ConfigError(
-        fmt::format("{}: a function of whole batches needs to know what they hold", op.describe()),
-        {}, "declare .spec on the map before it");
+        fmt::format("{}: a function of whole batches needs a known spec", op.describe()), {},
+        "declare .spec on the map before it");
   for (const FieldSpec& field : input.element_spec().fields)
     if (op.takes_samples() && !is_dense(field))
       throw ConfigError(fmt::format("{}: field \"{}\" ({}) has no batch tensor", op.describe(),
@@ -166,7 +167,8 @@ void check_after_whole(const Dataset& input, const Op& op, const ElementSpec& re
   if (!after_whole_batches(*input.node())) return;
   if (!input.element_spec().known)
     throw ConfigError(
-        fmt::format("{}: what the collate_fn before it returns only running shows", op.describe()),
+        fmt::format("{}: the result of the collate_fn before it is unknown before running",
+                    op.describe()),
         {}, "declare .spec on it");
   const bool draws = op.random() && !op.draws_by_row();
   if (draws || !result.known)
@@ -185,7 +187,7 @@ Dataset add_map(const Dataset& input, std::shared_ptr<const Op> op, std::uint64_
                       "put it after batch()");
   if (whole) check_whole(input, *op);
   Node node = after(input, std::make_shared<const Map>(op, seed, whole));
-  // Row-wise ops see rows; whole ops see the batch with its rows as first dimension.
+  // Row-wise ops receive rows; whole ops receive the batch with its rows as first dimension.
   node.spec = op->output(input.element_spec());
   if (whole && !node.spec.known && !op->takes_lists()) node.spec = input.element_spec();
   check_after_whole(input, *op, node.spec);

@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-/// Adds a map of `op`; every form of Dataset::map ends here.
+/// Adds a map of `op`; every overload of Dataset::map calls this.
 Dataset add_map(const Dataset& input, std::shared_ptr<const Op> op, std::uint64_t seed);
 
 }  // namespace penstock

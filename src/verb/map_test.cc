@@ -49,7 +49,7 @@ StagePtr numbers(SourcePlace place = {}) {
   return std::make_unique<Counted>(place);
 }
 
-TEST(MapStageTest, TheFunctionSeesItsInputsRows) {
+TEST(MapStageTest, TheFunctionReceivesTheRowsOfItsInput) {
   const auto op = make_column_op(detail::make_column_fn([](std::int64_t x) { return x * 10; }), "");
   const Values got =
       values_of(*map_stage(numbers({.first_id = 50}), op, kNumber, {}), {0, 2}, {7, 0});
@@ -70,7 +70,7 @@ TEST(MapStageTest, AFailureNamesTheSampleAndTheOp) {
   EXPECT_EQ(failure(*stage, {4, 2}).op, "map#1");
 }
 
-TEST(MapStageTest, AFunctionInnermostInAChainIsTheOneThatIsNamed) {
+TEST(MapStageTest, TheInnermostFailedFunctionOfAChainIsNamed) {
   const auto fails = [](std::int64_t) -> std::int64_t { throw std::runtime_error("always"); };
   const auto inner = make_column_op(detail::make_column_fn(fails), "");
   const auto outer = make_column_op(detail::make_column_fn([](std::int64_t x) { return x; }), "");
@@ -79,7 +79,7 @@ TEST(MapStageTest, AFunctionInnermostInAChainIsTheOneThatIsNamed) {
   EXPECT_EQ(failure(*stage, {0}).op, "inner");
 }
 
-TEST(MapStageTest, ASampleUnlikeTheOthersIsAFailureWithBothSides) {
+TEST(MapStageTest, ASampleWithOtherFieldsFailsAndTheMessageHasBothSpecs) {
   const auto grows_at_two = [](const Sample& sample) {
     const auto x = sample.tensor().item<std::int64_t>();
     return x == 2 ? Sample(Tensor::of(std::vector<std::int64_t>{2, 2})) : Sample(Tensor::scalar(x));
@@ -117,7 +117,7 @@ TEST(MapStageTest, RandomNumbersDoNotDependOnTheBlock) {
   EXPECT_EQ(draws({.source = {.ordinal = 0, .first_id = 50}}, {5, 6, 7, 8}), whole);
 }
 
-TEST(MapStageTest, EachPartOfTheKeyThatDiffersGivesOtherRandomNumbers) {
+TEST(MapStageTest, EachPartOfTheKeyChangesTheRandomNumbers) {
   std::set<std::int64_t> seen;
   const std::vector<DrawKey> keys = {{},
                                      {.seed = 2},
@@ -130,7 +130,7 @@ TEST(MapStageTest, EachPartOfTheKeyThatDiffersGivesOtherRandomNumbers) {
   EXPECT_EQ(seen.size(), 12U);
 }
 
-TEST(MapTest, AfterBatchAFunctionSeesWholeBatchesUnlessItIsRowWise) {
+TEST(MapTest, AfterBatchAFunctionReceivesWholeBatchesUnlessItIsRowWise) {
   const Dataset batches = tagged(0, 4).batch(2);
   const auto same = [](const Sample& sample) { return sample; };
   const auto whole = [](const Dataset& data) { return data.node()->facts().sees_batches; };

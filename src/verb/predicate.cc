@@ -34,7 +34,7 @@ void check_predicate(const Dataset& input, const Op& op, const char* word) {
 }
 
 std::string predicate_line(const char* word, const Op& op, std::uint64_t seed) {
-  // The op's own line says "map".
+  // The op's own line starts with "map".
   std::string line = word + op.describe().substr(std::string("map").size());
   if (op.random()) line += fmt::format(", seed={}", seed);
   return line;

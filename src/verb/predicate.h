@@ -1,5 +1,5 @@
 #pragma once
-// Functions that say yes or no about a sample: filter, take_while, select.
+// Functions that return a bool for a sample: filter, take_while, select.
 
 #include <memory>
 #include <string>
@@ -11,18 +11,18 @@
 
 namespace penstock {
 
-/// Throws ConfigError where `op` cannot judge the elements of `input`.
+/// Throws ConfigError if `op` does not accept the elements of `input`.
 void check_predicate(const Dataset& input, const Op& op, const char* word);
 
 /// "filter(positive), seed=3"
 std::string predicate_line(const char* word, const Op& op, std::uint64_t seed);
 
-/// `op` over rows that were pulled from `input`, as one bool each.
+/// Runs `op` over rows pulled from `input`; the result is one bool each.
 StagePtr pulled_predicate(Compiler& compiler, const Flow& input, std::shared_ptr<const Op> op,
                           std::uint64_t seed, const std::string& line);
 
-/// Asks `predicate` about pulled rows. `keep` is 1 where it holds; `failed` is 1, and `keep` 0,
-/// where it could not be computed.
+/// Runs `predicate` on pulled rows. `keep` is 1 if it returned true. If it failed, `failed` is 1
+/// and `keep` is 0.
 Result<void> judge(const Stage& predicate, Turn turn, const BlockView& rows, std::uint8_t* keep,
                    std::uint8_t* failed, Pulling& pulling);
 

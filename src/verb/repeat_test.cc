@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-TEST(RepeatTest, EachRoundIsAskedForByItselfUnderItsOwnNumber) {
+TEST(RepeatTest, EachRoundIsComputedSeparatelyWithItsOwnNumber) {
   std::vector<Asked> asked;
   const StagePtr stage = stage_of(tagged(0, 4, &asked).repeat(3));
   const Got got = ask(*stage, {.pass = 2, .round = 5}, {2, 3, 4, 5, 11, 0});
@@ -23,28 +23,27 @@ TEST(RepeatTest, RoundsOfNestedRepeatsAllDiffer) {
   EXPECT_EQ(asked.size(), 12U);
 }
 
-TEST(RepeatTest, RoundsBelowManyRepeatsStayApart) {
-  // Three endless repeats above each other: 2^96 rounds.
+TEST(RepeatTest, RoundsBelowManyRepeatsAllDiffer) {
+  // Three nested endless repeats: 2^96 rounds.
   std::set<std::uint64_t> rounds;
   for (std::uint64_t a = 0; a < 4; ++a)
     for (std::uint64_t b = 0; b < 4; ++b)
       for (std::uint64_t c = 0; c < 4; ++c)
         rounds.insert(nested_round(nested_round(a, kEndlessRounds, b), kEndlessRounds, c));
   EXPECT_EQ(rounds.size(), 64U);
-  EXPECT_EQ(nested_round(3, 5, 2), 17U) << "where they fit they are counted through";
+  EXPECT_EQ(nested_round(3, 5, 2), 17U) << "counted exactly if they fit";
   EXPECT_EQ(nested_round(kEndlessRounds - 1, kEndlessRounds, kEndlessRounds - 1), UINT64_MAX);
 }
 
-TEST(RepeatTest, InOrderEachRunGoesStraightToItsPlace) {
+TEST(RepeatTest, RunsInOrderAreWrittenInPlace) {
   std::vector<Asked> asked;
   ask(tagged(0, 12, &asked).repeat(20), {}, up_to(240));
   EXPECT_EQ(asked.size(), 20U);
   for (std::uint64_t i = 0; i < 20; ++i) EXPECT_EQ(asked[i], (Asked{0, i, up_to(12)}));
 }
 
-// What is below is entered for each round or side, not for each row; a function may be expensive to
-// enter.
-TEST(RepeatTest, ShuffledRowsAreAskedForRoundByRound) {
+// The stage below is called once per round or side, not once per row; a call may be expensive.
+TEST(RepeatTest, ShuffledRowsAreComputedOnceForEachRound) {
   std::vector<Asked> asked;
   ask(tagged(0, 12, &asked).repeat(20).shuffle(), {}, up_to(240));
   EXPECT_EQ(asked.size(), 20U);
@@ -54,7 +53,7 @@ TEST(RepeatTest, ShuffledRowsAreAskedForRoundByRound) {
   EXPECT_EQ(rounds, up_to(20));
 }
 
-TEST(RepeatTest, OfShuffledRowsTheFirstFailureIsReported) {
+TEST(RepeatTest, TheFirstFailureOfShuffledRowsIsReported) {
   Scratch scratch;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const StagePtr mixed = stage_of(tagged(0, 20).repeat(5).shuffle({.seed = seed}));

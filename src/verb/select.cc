@@ -36,7 +36,7 @@ Dataset Select::apply(const Node&, const std::vector<Dataset>& inputs) const {
 
 StagePtr Select::samples(Compiler& compiler, const Node& node, std::uint64_t first_id) const {
   StagePtr input = compiler.samples(node.input(), first_id);
-  // The predicate does not run any more, but ops after it keep their numbers.
+  // The predicate no longer runs, but later ops must keep their numbers.
   if (selection_.op) (void)compiler.place_of(*selection_.op, selection_.seed, "");
   return moved_stage(std::move(input), [chosen = selection_.chosen](const Ask& ask, Positions out) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = (*chosen)[ask.positions[i]];
@@ -74,11 +74,11 @@ void check_input(const Dataset& input, const Selection& selection) {
     throw ConfigError(fmt::format("{}: a stream has no numbered samples to choose from", word), {},
                       "use filter()");
   if (input.cardinality().is_endless())
-    throw ConfigError(fmt::format("{}: an endless dataset has no end to look at", word), {},
+    throw ConfigError(fmt::format("{}: an endless dataset cannot be searched to its end", word), {},
                       fmt::format("{} before repeat", word));
   const Node& root = *input.node();
   if (const Node* found = find_node(root, [](const Node& node) { return node.facts().reshuffles; }))
-    throw ConfigError(fmt::format("{}: after {} other samples stand in each place each pass", word,
+    throw ConfigError(fmt::format("{}: after {} the order differs from pass to pass", word,
                                   describe_node(*found)),
                       {}, fmt::format("{} before shuffle", word));
   if (selection.op) return;

@@ -1,5 +1,5 @@
 #pragma once
-// Elements chosen once, when a dataset is resolved: by a predicate, or, of a split, by a
+// Elements chosen once, when a dataset is resolved: by a predicate or, for a split, by a
 // permutation of their positions.
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-/// What a select found, for all copies of the dataset. Thread-safe.
+/// The result of a select, shared by all copies of the dataset. Thread-safe.
 class SelectCell {
  public:
   /// Calls `find()` once.
@@ -31,8 +31,8 @@ class SelectCell {
 struct Selection {
   std::shared_ptr<const Op> op = {};  // null: a split
   std::uint64_t seed = 0;
-  double fraction = 0;                        // of a split
-  bool rest = false;                          // the other part of it
+  double fraction = 0;                        // of a split only
+  bool rest = false;                          // the second part of the split
   std::shared_ptr<SelectCell> cell = {};      // shared by all copies
   std::shared_ptr<const Chosen> chosen = {};  // once resolved
 };
@@ -57,7 +57,7 @@ class Select final : public OnSamples {
   const Selection selection_;
 };
 
-/// Adds a select or a split; its number of elements is known once `selection.chosen` is.
+/// Adds a select or a split. Its number of elements is known if `selection.chosen` is set.
 Dataset add_select(const Dataset& input, Selection selection);
 
 }  // namespace penstock

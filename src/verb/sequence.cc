@@ -25,7 +25,7 @@ class FromSequence final : public Origin {
         {pulled_stage(node.spec, IdSpace{{{first_id, place.ordinal}}}), {}, source_, first_id});
     return chains;
   }
-  /// Each batch is one element; how many rows it has is known when it arrives.
+  /// Each batch is one element; its number of rows is known when it arrives.
   [[nodiscard]] Steps steps(const Node& node, StepsWalk& walk) const override {
     return walk.leaf(node, {source_->size(), 1, Tail::short_});
   }

@@ -1,5 +1,5 @@
-// A plan as JSON: nodes by word and arguments. Arrays and user functions do not travel; they are
-// found by name among what the receiving process has.
+// A plan as JSON: nodes by word and arguments. Arrays and user functions are not serialized; the
+// receiving process finds them by name among its own.
 #include <fmt/format.h>
 
 #include <map>
@@ -16,12 +16,12 @@ namespace {
 
 constexpr int kFormat = 1;
 
-/// The nodes of a graph as a flat list, inputs first; one that is used twice is there once.
+/// The nodes of a graph as a flat list, inputs first. A node that is used twice is listed once.
 class NodeList {
  public:
   Json nodes = Json::array();
 
-  /// Adds `node` and what is below it, and returns its index.
+  /// Adds `node` and everything below it; returns its index.
   std::size_t add(const Node& node) {
     if (const auto found = indices_.find(&node); found != indices_.end()) return found->second;
     Json inputs = Json::array();
@@ -41,7 +41,7 @@ std::string check_of(const Json& fields) {
   return digest.text();
 }
 
-/// Builds the nodes with Dataset's own verbs, so that the same checks apply; returns the last.
+/// Builds the nodes with Dataset's own verbs, so that the same checks apply; returns the last one.
 Dataset build(const Json& nodes, const Named& named) {
   std::vector<Dataset> built;
   for (const Json& node : nodes) {
@@ -71,18 +71,18 @@ std::string Plan::serialize() const {
     fields["check"] = check_of(fields);
     return fields.dump();
   } catch (const Json::exception&) {
-    throw ConfigError("a name in the plan is not UTF-8 text and cannot travel");
+    throw ConfigError("a name in the plan is not UTF-8 text and cannot be serialized");
   }
 }
 
 namespace {
 
-/// The fields of a plan's text, whole and of a format we know.
+/// Parses the text of a plan; throws ConfigError if it is incomplete or has an unknown format.
 Json fields_of(const std::string& text) {
   const auto parsed = parse_json(text);
   if (!parsed || !parsed->is_object() || !parsed->contains("penstock") ||
       parsed->at("penstock") != "plan")
-    throw ConfigError("this is not a plan of penstock: it is cut short, or another text");
+    throw ConfigError("this is not a penstock plan: it is truncated, or another text");
   Json fields = *parsed;
   if (!fields.contains("format") || fields["format"] != kFormat)
     throw ConfigError(
@@ -92,7 +92,7 @@ Json fields_of(const std::string& text) {
   const Json check = fields.contains("check") ? fields["check"] : Json();
   fields.erase("check");
   if (check != check_of(fields))
-    throw ConfigError("the plan's text is garbled: its content does not fit its check sum");
+    throw ConfigError("the plan's text is garbled: its content does not match its checksum");
   return fields;
 }
 
@@ -111,7 +111,7 @@ Plan Plan::parse(const std::string& text, const std::vector<Dataset>& having) {
     if (fields.contains("tail")) options.tail = tail_parsed(fields.at("tail").get<std::string>());
     Plan plan(dataset, options);
     if (plan.digests().order != fields.at("order").get<std::string>())
-      throw ConfigError("the data found under the plan's names is not the data it was made for");
+      throw ConfigError("the data found under the plan's names differs from the data of the plan");
     return plan;
   } catch (const Json::exception& error) {
     throw ConfigError(fmt::format("the plan's text is garbled: {}", error.what()));

@@ -80,7 +80,7 @@ std::vector<Dataset> one_of_every_verb() {
           data.prefetch({.steps = 2, .bytes = 100}).batch(4).with_options({.name = "all of it"})};
 }
 
-/// Who the rows are and every byte of every field.
+/// The identity of the rows and every byte of every field.
 std::string content(const Batch& batch) {
   std::string text = fmt::format("{}:", batch.spec().text());
   for (const std::uint64_t id : batch.sample_id()) text += fmt::format(" {}", id);
@@ -104,7 +104,7 @@ void expect_same_blocks(const Plan& one, const Plan& other) {
   }
 }
 
-TEST(SerializeTest, EveryVerbComesBackAsThePlanItWas) {
+TEST(SerializeTest, EveryVerbSurvivesSerialization) {
   for (const Dataset& dataset : one_of_every_verb()) {
     SCOPED_TRACE(dataset.describe());
     const Plan plan(dataset, {.shares = {5, 1, 2}, .tail = Tail::drop});
@@ -116,7 +116,7 @@ TEST(SerializeTest, EveryVerbComesBackAsThePlanItWas) {
   }
 }
 
-TEST(SerializeTest, AnEndlessPlanComesBackEndless) {
+TEST(SerializeTest, AnEndlessPlanStaysEndless) {
   const Dataset data = array().shuffle({.seed = 5}).repeat().batch(4).repeat();
   const Plan back = Plan::parse(Plan(data).serialize(), {data});
   EXPECT_TRUE(back.steps().is_endless());
@@ -136,7 +136,7 @@ TEST(SerializeTest, FunctionsAndArraysAreFoundByNameInAnyDataset) {
   expect_same_blocks(plan, back);
 }
 
-TEST(SerializeTest, SharesTailAndDrawnSeedTravelWithThePlan) {
+TEST(SerializeTest, SharesTailAndDrawnSeedAreSerialized) {
   const Dataset data = array().shuffle({.seed = Seed::random()}).batch(4);
   const Plan plan(data, {.shares = {7, 2, 3}, .tail = Tail::drop});
   const Plan back = Plan::parse(plan.serialize(), {data});
@@ -147,7 +147,7 @@ TEST(SerializeTest, SharesTailAndDrawnSeedTravelWithThePlan) {
   EXPECT_EQ(back.data()->drawn_seed, plan.data()->drawn_seed);
 }
 
-/// What the ConfigError says that parsing ends with.
+/// The message of the ConfigError that parsing throws.
 std::string refusal(const std::string& text, const std::vector<Dataset>& having = {}) {
   try {
     (void)Plan::parse(text, having);
@@ -157,7 +157,7 @@ std::string refusal(const std::string& text, const std::vector<Dataset>& having 
   return "it was accepted";
 }
 
-TEST(SerializeTest, WhatHasNoNameCannotTravel) {
+TEST(SerializeTest, DataAndFunctionsWithoutANameCannotBeSerialized) {
   const auto refused = [](const Dataset& dataset) -> std::string {
     try {
       (void)Plan(dataset.batch(2)).serialize();
@@ -172,22 +172,22 @@ TEST(SerializeTest, WhatHasNoNameCannotTravel) {
               AllOf(HasSubstr("from_tensor_slices"), HasSubstr("by name"), HasSubstr(".name")));
 }
 
-TEST(SerializeTest, WhatIsMissingIsNamed) {
+TEST(SerializeTest, AMissingNameIsReported) {
   const Dataset data = array().map(tripled, {.name = "tripled"}).batch(4);
   const std::string text = Plan(data).serialize();
-  EXPECT_THAT(refusal(text), AllOf(HasSubstr("data \"digits\""), HasSubstr("not here")));
+  EXPECT_THAT(refusal(text), AllOf(HasSubstr("data \"digits\""), HasSubstr("was not found")));
   EXPECT_THAT(refusal(text, {array()}),
-              AllOf(HasSubstr("function \"tripled\""), HasSubstr("not here")));
+              AllOf(HasSubstr("function \"tripled\""), HasSubstr("was not found")));
 }
 
-TEST(SerializeTest, OtherDataUnderTheSameNameIsRefused) {
+TEST(SerializeTest, OtherDataUnderTheSameNameIsRejected) {
   const std::string text = Plan(array().batch(4)).serialize();
   const Dataset other = Dataset::from_tensor_slices(Tensor::of(std::vector<std::int64_t>{3, 1, 4}),
                                                     {.name = "digits"});
-  EXPECT_THAT(refusal(text, {other}), HasSubstr("not the data it was made for"));
+  EXPECT_THAT(refusal(text, {other}), HasSubstr("differs from the data of the plan"));
 }
 
-TEST(SerializeTest, AnotherFormatIsRefusedWithBothNumbers) {
+TEST(SerializeTest, AnotherFormatIsRejectedWithBothNumbers) {
   std::string text = Plan(Dataset::range(4).batch(2)).serialize();
   const std::string_view format = "\"format\":1";
   const std::size_t at = text.find(format);
@@ -196,7 +196,7 @@ TEST(SerializeTest, AnotherFormatIsRefusedWithBothNumbers) {
   EXPECT_THAT(refusal(text), AllOf(HasSubstr("format 2"), HasSubstr("knows 1")));
 }
 
-TEST(SerializeTest, OtherTextIsNoPlan) {
+TEST(SerializeTest, OtherTextIsNotAPlan) {
   for (const char* const text :
        {"", "null", "[]", "3", "{}", "\"plan\"", "{\"penstock\":\"state\"}",
         "{\"penstock\":\"plan\"}", "{\"penstock\":\"plan\",\"format\":1}", "\xff\xfe", "plan"})
@@ -207,27 +207,27 @@ Dataset small() {
   return array().shuffle({.seed = 5}).map(tripled, {.name = "tripled"}).batch(4).take(2);
 }
 
-TEST(SerializeTest, APlanCutShortAnywhereIsRefused) {
+TEST(SerializeTest, ATruncatedPlanIsRejected) {
   const Dataset data = small();
   const std::string text = Plan(data, {.tail = Tail::drop}).serialize();
   for (std::size_t length = 0; length < text.size(); ++length)
     EXPECT_NE(refusal(text.substr(0, length), {data}), "it was accepted") << length;
 }
 
-TEST(SerializeTest, JsonOfAnotherKindIsNoPlan) {
+TEST(SerializeTest, OtherJsonIsNotAPlan) {
   for (const char* const text : {R"({"penstock":3})", R"({"penstock":"plan","format":"1"})",
                                  R"({"penstock":"plan","format":null})"})
     EXPECT_THROW((void)Plan::parse(text), ConfigError) << text;
 }
 
-TEST(SerializeTest, ALongChainComesBack) {
+TEST(SerializeTest, ALongChainSurvivesSerialization) {
   Dataset data = Dataset::range(10);
   for (int i = 0; i < 200; ++i) data = data.take(-1);
   const Plan plan(data.batch(4));
   EXPECT_EQ(Plan::parse(plan.serialize()).explain(), plan.explain());
 }
 
-TEST(SerializeTest, AGarbledPlanIsRefusedOrEqual) {
+TEST(SerializeTest, AGarbledPlanIsRejectedOrEqual) {
   const Dataset data = Dataset::range(11).shuffle({.seed = 5}).batch(4);
   const Plan plan(data, {.shares = {4, 1, 2}, .tail = Tail::drop});
   const std::string text = plan.serialize();
@@ -244,12 +244,12 @@ TEST(SerializeTest, AGarbledPlanIsRefusedOrEqual) {
   }
 }
 
-TEST(SerializeTest, ANameThatIsNoTextIsRefused) {
+TEST(SerializeTest, ANameThatIsNotUtf8IsRejected) {
   const Dataset data = Dataset::range(4).with_options({.name = "\xff"}).batch(2);
   EXPECT_THROW((void)Plan(data).serialize(), ConfigError);
 }
 
-TEST(SerializeTest, EveryTailOfAPlanTravels) {
+TEST(SerializeTest, EveryTailIsSerialized) {
   for (const Tail tail :
        {Tail::short_, Tail::drop, Tail::even, Tail::pad, Tail::wrap, Tail::strict}) {
     const Plan plan(Dataset::range(12).batch(4), {.tail = tail});

@@ -24,7 +24,7 @@ TEST(ShardTest, AllShardsTogetherHaveEveryElementOnce) {
   }
 }
 
-TEST(ShardTest, CountAndIndexMustFit) {
+TEST(ShardTest, CountAndIndexMustBeInRange) {
   EXPECT_THAT(refusal([] { return tagged(0, 9).shard(0, 0); }), HasSubstr("must be positive"));
   EXPECT_THAT(refusal([] { return tagged(0, 9).shard(3, 3); }), HasSubstr("in 0..2, got 3"));
 }

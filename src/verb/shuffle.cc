@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-/// All `size` elements in one order.
+/// All `size` elements in one permutation.
 struct WholeOrder {
   std::uint64_t size;
   StepShuffle key;
@@ -25,7 +25,7 @@ struct WholeOrder {
   }
 };
 
-/// Windows of `window` elements, each permuted in itself; `size` may be kEndless.
+/// Windows of `window` elements, each permuted separately; `size` may be kEndless.
 struct WindowOrder {
   std::uint64_t size;
   std::uint64_t window;
@@ -46,7 +46,7 @@ struct WindowOrder {
   }
 };
 
-/// Pulls a window of a stream, then hands it out in its order.
+/// Pulls a window of a stream, then returns its rows in permuted order.
 class WindowCursor final : public BufferedCursor<Cursor> {
  public:
   WindowCursor(const Flow& input, Turn turn, std::uint64_t size, StepShuffle key)
@@ -87,7 +87,7 @@ class WindowCursor final : public BufferedCursor<Cursor> {
   const std::uint64_t seed_;
   RowBuffer buffer_;
   std::uint64_t window_ = 0;          // windows before this one
-  std::vector<std::uint64_t> picks_;  // rows of the buffer in their order
+  std::vector<std::uint64_t> picks_;  // rows of the buffer, permuted
 };
 
 class Shuffle final : public Move {
@@ -134,7 +134,7 @@ class Shuffle final : public Move {
     return same_rows_over<WindowCursor>(std::move(input), spec, options_.window.value(),
                                         key(compiler));
   }
-  /// `Dataset::shuffle` refuses the steps of a stream.
+  /// `Dataset::shuffle` rejects the steps of a stream.
   [[nodiscard]] StepFlowPtr move(StepFlowPtr input) const override { return input; }
 
  private:
@@ -149,14 +149,14 @@ class Shuffle final : public Move {
 
 Dataset Dataset::shuffle(const ShuffleOptions& options) const {
   if (options.window == 0U)
-    throw ConfigError("shuffle: a window of 0 elements holds nothing", {},
-                      "give it the number of elements to permute at a time");
+    throw ConfigError("shuffle: window must be positive, got 0", {},
+                      "set the number of elements to permute at a time");
   if (batched() && (options.window || streamed()))
-    throw ConfigError("shuffle: windows of steps, and steps of a stream, are not shuffled", {},
+    throw ConfigError("shuffle: windows of steps, and steps of a stream, cannot be shuffled", {},
                       "shuffle({.window = n}) before batch");
   if (!options.window && streamed())
-    throw ConfigError("shuffle: a stream has no end before it is pulled, so there is no whole", {},
-                      "shuffle({.window = n}), or shuffle before what makes it a stream");
+    throw ConfigError("shuffle: a stream cannot be shuffled as a whole: its end is unknown", {},
+                      "shuffle({.window = n}), or shuffle before the verb that makes it a stream");
   if (!options.window && cardinality().is_endless())
     throw ConfigError("shuffle: an endless dataset cannot be shuffled as a whole", {},
                       "shuffle before repeat: each round then has its own order");

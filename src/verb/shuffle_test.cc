@@ -36,11 +36,11 @@ TEST(ShuffleTest, AWindowPermutesOnlyInsideItself) {
   }
 }
 
-TEST(ShuffleTest, WhatHasNoWholeIsRefused) {
+TEST(ShuffleTest, StreamsAndEndlessDataNeedAWindow) {
   EXPECT_THAT(refusal([] { return tagged(0, 9).repeat().shuffle(); }),
               HasSubstr("shuffle before repeat"));
   EXPECT_THAT(refusal([] { return tagged(0, 9).shuffle({.window = 0}); }),
-              HasSubstr("holds nothing"));
+              HasSubstr("window must be positive"));
   EXPECT_THAT(refusal([] { return tagged(0, 9).batch(2).shuffle({.window = 2}); }),
               HasSubstr("before batch"));
 }

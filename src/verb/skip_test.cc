@@ -12,7 +12,7 @@ TEST(SkipTest, PositionsMoveByTheCount) {
   EXPECT_EQ(first_field(tagged(0, 9).skip(4), {}, {2, 0, 1}), (Numbers{6, 4, 5}));
 }
 
-TEST(SkipTest, NothingIsLeftWhereAllAreSkipped) {
+TEST(SkipTest, SkippingEverythingLeavesNothing) {
   EXPECT_EQ(tagged(0, 9).skip(9).cardinality(), Cardinality::of(0));
   EXPECT_EQ(tagged(0, 9).skip(90).cardinality(), Cardinality::of(0));
   EXPECT_EQ(tagged(0, 9).skip(-1).cardinality(), Cardinality::of(0));

@@ -1,4 +1,4 @@
-// Datasets that begin with data found by number: range, from_tensors, from_index, and files.
+// Datasets of indexed data: range, from_tensors, from_index, and files.
 #include "verb/source.h"
 
 #include <fmt/format.h>
@@ -55,7 +55,7 @@ class SourceStage final : public Stage {
   }
 
  private:
-  /// One by one: a row that cannot be read must find those before it complete.
+  /// Reads one by one: if a row fails, the rows before it must be complete.
   Result<void> read_rows(std::span<const std::uint64_t> numbers, const BlockView& out,
                          const Context& context) const {
     std::vector<Read> reads;
@@ -108,8 +108,9 @@ class FromSource final : public Origin {
     Json arguments = source_->arguments();
     if (!arguments.empty()) return arguments;
     if (source_->name().empty())
-      throw ConfigError(fmt::format("{}: data in memory travels by name", source_->describe()), {},
-                        "give it one: {.name = ...}");
+      throw ConfigError(
+          fmt::format("{}: data in memory is serialized by name", source_->describe()), {},
+          "give it one: {.name = ...}");
     return {{"name", source_->name()}};
   }
   [[nodiscard]] StagePtr samples(Compiler& compiler, const Node& node,
@@ -132,9 +133,9 @@ class FromSource final : public Origin {
 }  // namespace
 
 Dataset from_source(std::shared_ptr<const Source> source, const SourceOptions& options) {
-  // What a function returns may be declared; what an array holds is there to see.
+  // A spec can be declared for a function; the spec of an array is known.
   if (options.spec && source->spec().known && *options.spec != source->spec())
-    throw ConfigError(fmt::format("{}: the data is {}, declared was {}", source->word(),
+    throw ConfigError(fmt::format("{}: the data is {}, declared as {}", source->word(),
                                   source->spec().text(), options.spec->text()));
   Node node;
   node.spec = options.spec ? *options.spec : source->spec();

@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-/// A dataset that begins with `source`.
+/// A dataset that starts with `source`.
 Dataset from_source(std::shared_ptr<const Source> source, const SourceOptions& options);
 
 }  // namespace penstock

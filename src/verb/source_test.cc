@@ -20,7 +20,7 @@
 namespace penstock {
 namespace {
 
-/// The stage of a dataset that begins with `source`, as source `ordinal` of its graph.
+/// The stage of a dataset that starts with `source`, as source `ordinal` of its graph.
 StagePtr staged_source(std::shared_ptr<const Source> source, const ElementSpec& spec,
                        SourcePlace place) {
   const Dataset dataset = from_source(std::move(source), {.spec = spec});
@@ -33,7 +33,7 @@ StagePtr numbers(SourcePlace place = {}) {
   return staged_source(make_range(0, 100, 1), kNumber, place);
 }
 
-TEST(SourceStageTest, RowsHaveTheIdsOfTheirPlaceAndOccurOnceARound) {
+TEST(SourceStageTest, RowsHaveTheirIdsAndOneOccurrencePerRound) {
   const Values got =
       values_of(*numbers({.ordinal = 3, .first_id = 50}), {.pass = 9, .round = 4}, {7, 0});
   EXPECT_EQ(got.values, (std::vector<std::int64_t>{7, 0}));
@@ -53,7 +53,7 @@ TEST(SourceStageTest, AFailureNamesTheSampleAndTheSource) {
   EXPECT_EQ(where.op, "from_index(5, five)");
 }
 
-/// Sample i is byte i of the file that this program is.
+/// Sample i is byte i of this program's file.
 class OwnBytes final : public Source {
  public:
   [[nodiscard]] std::string word() const override { return "own_bytes"; }
@@ -73,12 +73,12 @@ class OwnBytes final : public Source {
   }
 };
 
-TEST(SourceStageTest, WhatASourceReadsIsThereWhenItDecodes) {
+TEST(SourceStageTest, BytesAreReadBeforeDecode) {
   const StagePtr stage = staged_source(std::make_shared<OwnBytes>(), kNumber, {});
   EXPECT_EQ(values_of(*stage, {}, {3, 1, 2}).values, (std::vector<std::int64_t>{'F', 'E', 'L'}));
 }
 
-TEST(SourceStageTest, AReadThatFailsNamesTheSampleAndTheFile) {
+TEST(SourceStageTest, AFailedReadNamesTheSampleAndTheFile) {
   const StagePtr stage = staged_source(std::make_shared<OwnBytes>(), kNumber, {});
   const Where where = failure(*stage, {1, 1ULL << 49});
   EXPECT_EQ(where.sample, (SampleKey{0, 1ULL << 49}));
@@ -86,7 +86,7 @@ TEST(SourceStageTest, AReadThatFailsNamesTheSampleAndTheFile) {
   EXPECT_EQ(where.file, "/proc/self/exe");
 }
 
-TEST(SourceStageTest, AMapThatFailsNamesTheFileOfTheSample) {
+TEST(SourceStageTest, AFailedMapNamesTheFileOfTheSample) {
   const auto fails = [](std::int64_t) -> std::int64_t { throw std::runtime_error("no"); };
   const auto op = make_column_op(detail::make_column_fn(fails), "");
   const StagePtr stage =

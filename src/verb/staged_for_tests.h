@@ -1,6 +1,5 @@
 #pragma once
-// For tests of verbs: datasets that begin with a stage of the test's own, and rows asked for by
-// position.
+// For tests of verbs: datasets that start with a stage of the test, and rows by position.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +19,7 @@ namespace penstock {
 
 using Numbers = std::vector<std::uint64_t>;
 
-/// Begins with the stage that `make()` returns.
+/// Starts with the stage that `make()` returns.
 class FromStage final : public Origin {
  public:
   FromStage(std::function<StagePtr()> make, std::uint64_t size)
@@ -55,7 +54,7 @@ struct Asked {
   bool operator==(const Asked&) const = default;
 };
 
-/// Row p is the number tag + p; notes what it is asked. Fails at position 13.
+/// Row p is the number tag + p; records its calls. Fails at position 13.
 class Tagged final : public Stage {
  public:
   Tagged(std::uint64_t tag, std::vector<Asked>* asked, bool known)
@@ -133,7 +132,7 @@ inline Numbers up_to(std::uint64_t count) {
   return numbers;
 }
 
-/// What the ConfigError says that building the dataset ends with.
+/// The message of the ConfigError that building the dataset throws.
 inline std::string refusal(const std::function<Dataset()>& make) {
   try {
     (void)make();

@@ -11,7 +11,7 @@ TEST(TakeTest, PositionsStayAsTheyAre) {
   EXPECT_EQ(first_field(tagged(0, 9).take(4), {}, {2, 0, 1}), (Numbers{2, 0, 1}));
 }
 
-TEST(TakeTest, NoMoreThanThereIsIsTaken) {
+TEST(TakeTest, TakeStopsAtTheEnd) {
   EXPECT_EQ(tagged(0, 9).take(4).cardinality(), Cardinality::of(4));
   EXPECT_EQ(tagged(0, 9).take(90).cardinality(), Cardinality::of(9));
   EXPECT_EQ(tagged(0, 9).take(-1).cardinality(), Cardinality::of(9));

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-/// Row by row: nothing behind the end may be pulled, or fail.
+/// Works row by row: nothing after the end may be pulled, or fail.
 class TakeWhileCursor final : public RowCursor {
  public:
   TakeWhileCursor(const Flow& input, Turn turn, SharedStage predicate)
@@ -26,7 +26,7 @@ class TakeWhileCursor final : public RowCursor {
       if (*got > 0)
         if (auto done = judge(*predicate_, turn_, row, &keep, &failed, pulling); !done)
           return std::move(done.failure());
-      // A row whose predicate failed is left out; the first that does not pass ends the stream.
+      // A row whose predicate failed is skipped; the first row that does not pass ends the stream.
       ended_ = keep == 0 && failed == 0 ? 1 : 0;
       kept += keep;
     }
@@ -74,7 +74,7 @@ class TakeWhile final : public OnSamples {
   }
 
  private:
-  const std::shared_ptr<const Op> op_;  // gives one bool a row
+  const std::shared_ptr<const Op> op_;  // returns one bool per row
   const std::uint64_t seed_;
 };
 

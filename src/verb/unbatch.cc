@@ -1,4 +1,4 @@
-// The rows of steps, and the rows of elements that hold several.
+// The rows of steps, and the rows of elements that contain several.
 #include <fmt/format.h>
 
 #include "base/check.h"
@@ -15,7 +15,7 @@ namespace {
 
 using SharedLeaves = std::shared_ptr<const std::vector<StagePtr>>;
 
-/// Pulls a step, computes its rows and hands them out.
+/// Pulls a step, computes its rows and returns them.
 class StepRowsCursor final : public BufferedCursor<StepCursor> {
  public:
   StepRowsCursor(const StepFlow& steps, Turn turn, SharedLeaves leaves, const ElementSpec& spec)
@@ -47,7 +47,7 @@ class StepRowsCursor final : public BufferedCursor<StepCursor> {
   std::size_t filled_ = 0;
 };
 
-/// Pulls an element and hands out its rows, numbered from the first id on.
+/// Pulls an element and returns its rows, numbered from the first id on.
 class ElementRowsCursor final : public BufferedCursor<Cursor> {
  public:
   ElementRowsCursor(const Flow& input, Turn turn, const IdSpace& ids)
@@ -166,7 +166,7 @@ class Unbatch final : public OnSamples {
   }
 };
 
-/// Before batch: of elements that carry several rows in their first dimension.
+/// Before batch: for elements that contain several rows in their first dimension.
 class UnbatchElements final : public OnSamples {
  public:
   [[nodiscard]] Words words() const override { return {"unbatch", "unbatch() of samples"}; }
@@ -184,7 +184,7 @@ class UnbatchElements final : public OnSamples {
   [[nodiscard]] std::uint64_t id_space(const Node&) const override { return kStreamIds; }
 };
 
-/// What is left of each field without its first dimension.
+/// The spec of each field without its first dimension.
 ElementSpec row_spec(ElementSpec spec) {
   for (FieldSpec& field : spec.fields) {
     if (field.shape.empty() || is_variable(field.dtype))
@@ -212,7 +212,7 @@ Dataset Dataset::unbatch() const {
                       "unbatch before it, or shuffle, shard and map the samples");
   Node node = after(*this, std::make_shared<const Unbatch>());
   node.batched = false;
-  if (has_sequence(*node_)) {  // how many rows there are is known only when they arrive
+  if (has_sequence(*node_)) {  // the number of rows is known only when they arrive
     node.stream = true;
     node.size = Cardinality::unknown();
   }

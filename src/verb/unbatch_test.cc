@@ -18,7 +18,7 @@ TEST(UnbatchTest, RowsAreThoseOfTheStepsOneAfterTheOther) {
   EXPECT_EQ(stage->ids().key(202), (SampleKey{200, 2}));
 }
 
-TEST(UnbatchTest, RowsThatHaveNoNumberAreRefused) {
+TEST(UnbatchTest, RowsWithoutNumbersAreRejected) {
   EXPECT_THAT(refusal([] { return tagged(0, 9).batch(2).shuffle().unbatch(); }),
               HasSubstr("unbatch: not after shuffle"));
   EXPECT_THAT(refusal([] { return tagged(0, 9).unbatch(); }),

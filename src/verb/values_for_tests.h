@@ -1,5 +1,5 @@
 #pragma once
-// For tests of stages: single numbers asked for by position, and where a failure says it happened.
+// For tests of stages: single numbers by position, and the place in a failure.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ inline Values values_of(const Stage& stage, Turn turn, const Numbers& positions)
           {identity.occurrence, identity.occurrence + positions.size()}};
 }
 
-/// Where the SampleError says it happened that asking ends with.
+/// The place of the SampleError that is thrown.
 inline Where failure(const Stage& stage, const Numbers& positions) {
   try {
     values_of(stage, {}, positions);

@@ -19,7 +19,7 @@ class WithOptions final : public Hint {
       given.push_back(fmt::format("lookahead_bytes={}", *options_.lookahead_bytes));
     return {"with_options", fmt::format("with_options({})", fmt::join(given, ", "))};
   }
-  /// Threads and bytes are limits of this machine and stay here.
+  /// Threads and bytes are limits of this machine and are not serialized.
   [[nodiscard]] Json arguments() const override { return {{"name", options_.name}}; }
   void add_hints(Hints& hints) const override {
     if (!options_.name.empty()) hints.name = options_.name;

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-/// Tuples of its parts; with `numbered` the first part is the position itself.
+/// Tuples of its parts; with `numbered` the first part is the position.
 class ZipStage final : public Stage {
  public:
   ZipStage(std::vector<StagePtr> parts, bool numbered, const ElementSpec& spec)
@@ -31,7 +31,7 @@ class ZipStage final : public Stage {
   }
 
  private:
-  /// The first part says who the rows are; the others need an identity only for themselves.
+  /// Rows take their identity from the first part; the other parts use a separate one.
   static Identity identity_for(std::size_t part, const BlockView& out, const Context& context) {
     if (part == 0) return out.identity;
     return {context.scratch.array<std::uint64_t>(out.rows),
@@ -102,7 +102,7 @@ class ZipCursor final : public Cursor {
   }
 
   Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
-    // Row by row: nothing behind the end of the shortest part may be pulled, or fail.
+    // Row by row: nothing after the end of the shortest part may be pulled, or fail.
     std::size_t made = 0;
     while (made < out.rows) {
       const Scratch::Frame frame(pulling.context.scratch);
@@ -150,7 +150,7 @@ class ZipCursor final : public Cursor {
             {},
             "drop strict, or make the parts equally long"};
   }
-  /// The first part ended; the others must have, too.
+  /// Called when the first part has ended; checks that the others have ended, too.
   Result<void> all_ended(std::size_t rows, Pulling& pulling) {
     for (std::size_t i = 1; i < inputs_.size(); ++i) {
       buffers_[i]->reserve(rows + 1);
@@ -183,7 +183,7 @@ class ZipCursor final : public Cursor {
     for (BlockView& part : parts) {
       BlockView target = out;
       target.columns = out.columns.subspan(column, part.columns.size());
-      target.identity = part.identity;  // only the values are wanted
+      target.identity = part.identity;  // the caller needs only the values
       copy_rows(part, 0, target, 0, rows);
       column += part.columns.size();
     }
@@ -258,7 +258,7 @@ Dataset Dataset::zip(const std::vector<Dataset>& parts, const ZipOptions& option
     node.stream = node.stream || part.streamed();
     if (options.strict && part.cardinality() != parts.front().cardinality() &&
         !part.cardinality().is_unknown() && !parts.front().cardinality().is_unknown())
-      throw ConfigError("zip: the parts have different lengths and strict was asked for");
+      throw ConfigError("zip: the parts have different lengths and strict is set");
     specs.push_back(part.element_spec());
     node.inputs.push_back(part.node());
     if (!part.cardinality().is_counted()) continue;

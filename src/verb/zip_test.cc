@@ -3,7 +3,7 @@
 namespace penstock {
 namespace {
 
-TEST(ZipTest, TheFirstPartSaysWhoTheRowsAre) {
+TEST(ZipTest, RowsHaveTheIdsOfTheFirstPart) {
   const Dataset zipped = Dataset::zip({tagged(100, 9), tagged(200, 9)});
   const Got got = ask(zipped, {.pass = 0, .round = 3}, {5, 1});
   EXPECT_EQ(got.fields, (std::vector<Numbers>{{105, 101}, {205, 201}}));

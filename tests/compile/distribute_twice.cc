@@ -1,4 +1,4 @@
-// Must not compile: a feed is distributed already. (tests/CMakeLists.txt looks for the words.)
+// Must not compile: a feed is already distributed. (tests/CMakeLists.txt checks the message.)
 
 #include <penstock/penstock.h>
 

@@ -1,5 +1,5 @@
 // Must not compile, and the message must name distribute: a batch that was not distributed would be
-// computed once per replica. (tests/CMakeLists.txt looks for the words.)
+// computed once per replica. (tests/CMakeLists.txt checks the message.)
 
 #include <penstock/penstock.h>
 

@@ -1,5 +1,4 @@
-// A program of another project, which has the public headers and the library alone. Exits with 0
-// when every sample came once, and when what it injects is used: files, time, ranks and the sink.
+// A program of another project: exits with 0 if every sample is delivered once.
 #include <penstock/penstock.h>
 
 #include <atomic>

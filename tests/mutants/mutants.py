@@ -1,7 +1,7 @@
-"""Bugs of one logical line each, and the tests that must notice them.
+"""Bugs of one logical line each, and the tests that must detect them.
 
-Each right line stands exactly once in its file. run.py makes every line wrong in turn and requires
-a test to fail: the property test where nothing else is named.
+Each right line occurs exactly once in its file. run.py replaces each line in turn and requires a
+test to fail: the property test unless another one is named.
 """
 
 from typing import NamedTuple

@@ -1,12 +1,12 @@
-"""Do the tests notice? Builds the project with one line wrong at a time (mutants.py).
+"""Do the tests detect bugs? Builds the project with one line wrong at a time (mutants.py).
 
     python3 tests/mutants/run.py [--cases 1000] [--seed 1] [--only NAME ...]
-    python3 tests/mutants/run.py --check     fails unless each right line stands once in its file
+    python3 tests/mutants/run.py --check     fails unless each right line occurs once in its file
     python3 tests/mutants/run.py --list
 
-Works on a copy under build/mutants. First the unchanged copy must pass every test that is asked to
-notice something. Then each mutant is built and its test run: the line that gave it away is printed,
-and the run fails when one got through. NAME is any part of a mutant's name.
+Works on a copy under build/mutants. First the unchanged copy must pass every test that is used.
+Then each mutant is built and its test run: the line that detected it is printed, and the run fails
+if a mutant was not detected. NAME is any part of a mutant's name.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def copy_tree() -> None:
 
 
 def settings(kinds: set[str]) -> list[str]:
-    """What CMake needs to know for the kinds of tests that are run."""
+    """The CMake options for the kinds of tests that are run."""
     found = []
     if "pytest" in kinds:
         found += ["-DPENSTOCK_PYTHON=ON", f"-DPython_EXECUTABLE={PYTHON}"]
@@ -54,7 +54,7 @@ def settings(kinds: set[str]) -> list[str]:
 
 
 def run(command: list[str], seconds_max: int = TEST_SECONDS_MAX) -> tuple[int, str]:
-    """The exit status and what was printed; a hang counts as a failure."""
+    """The exit status and the output; a hang counts as a failure."""
     environment = {**os.environ, "PYTHONPATH": str(COPY / "build/dev/python")}
     try:
         done = subprocess.run(command, cwd=COPY, env=environment, capture_output=True, text=True,
@@ -65,7 +65,7 @@ def run(command: list[str], seconds_max: int = TEST_SECONDS_MAX) -> tuple[int, s
 
 
 def build(kinds: set[str], configure: list[str]) -> str | None:
-    """What the compiler said, or None when it had nothing against it."""
+    """The errors of the compiler, or None."""
     targets = [target for kind in sorted(kinds) for target in TARGETS[kind]]
     for command in (["cmake", "--preset", "dev", *configure],
                     ["cmake", "--build", "--preset", "dev", "--target", *targets]):
@@ -77,7 +77,7 @@ def build(kinds: set[str], configure: list[str]) -> str | None:
 
 def first_failure(kind: str, tests: str, cases: int, seed: int,
                   seconds_max: int = TEST_SECONDS_MAX) -> str | None:
-    """The first thing that a test run complained about, or None when all passed."""
+    """The first failure of a test run, or None if all passed."""
     if kind == "property":
         status, output = run([sys.executable, "tests/property/run.py", "--driver",
                               "build/dev/tests/property_driver", "--cases", str(cases), "--seed",
@@ -103,13 +103,13 @@ def first_failure(kind: str, tests: str, cases: int, seed: int,
 
 
 def misplaced(mutants: list[Mutant]) -> list[str]:
-    """Mutants whose right line does not stand exactly once in its file."""
+    """Mutants whose right line does not occur exactly once in its file."""
     found = []
     for mutant in mutants:
         path = ROOT / mutant.file
         count = path.read_text(encoding="utf-8").count(mutant.right) if path.is_file() else 0
         if count != 1:
-            found.append(f"{mutant.name}: the line stands {count} times in {mutant.file}")
+            found.append(f"{mutant.name}: the line occurs {count} times in {mutant.file}")
     return found
 
 
@@ -118,7 +118,7 @@ def named(parts: list[str]) -> list[Mutant]:
 
 
 def baseline(mutants: list[Mutant], args: argparse.Namespace) -> str | None:
-    """Why the unchanged project does not pass the tests that are to notice, or None."""
+    """Why the unchanged project fails the tests, or None."""
     kinds = {mutant.kind for mutant in mutants}
     if problem := build(kinds, settings(kinds)):
         return problem[-2000:]

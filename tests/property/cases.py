@@ -1,8 +1,8 @@
 """Random cases for the property test: a dataset, and the sessions that read it.
 
 These are the indexed cases; cases_streams.py has the others, and `make_case`. Trees grow from
-sources upwards, one op at a time; each Part knows how many rows its items hold, so that parameters
-land near the edges that matter and no case delivers more than ROWS_MAX rows. Probabilities are
+sources upwards, one op at a time; each Part knows the rows of its items, so that parameters
+are near the edges that matter and no case delivers more than ROWS_MAX rows. Probabilities are
 steered so that every name in FEATURES appears in more than 1 % of the cases; run.py counts them.
 """
 
@@ -15,7 +15,7 @@ from model import NO_ID, Model
 
 ROWS_MAX = 20_000  # delivered in a case, over all epochs
 STEPS_MAX = 1_200
-WORK_MAX = 60_000  # rows made anywhere in the tree, over all epochs
+WORK_MAX = 60_000  # rows computed anywhere in the tree, over all epochs
 LOOKAHEAD_BYTES = [1, 500, 4_000, 65_536, 1 << 20, 64 << 20]
 I64_MAX = 2**63 - 1
 SOURCES = ("range", "tensors", "slices", "index", "pairs", "generator")
@@ -28,10 +28,10 @@ class Part:
     node: dict
     shape: tuple  # of an element: (kind,), or ("zip", shape, ..), or ("enumerate", shape)
     sizes: list  # rows of each item: 1 for every sample, or the sizes of the steps
-    work: int  # rows made in one round
+    work: int  # rows computed in one round
     endless: int = 0  # repeat(-1) below; from the third one on rounds are more than 2**64
     batched: bool = False
-    whole: bool = False  # there is a map of whole steps below, which no cache may follow
+    whole: bool = False  # there is a map of whole steps below, after which no cache is allowed
     samples: int = 0  # of the order below the last batch
 
     def over(self, sizes: list, work: int | None = None, **node) -> "Part":
@@ -42,7 +42,7 @@ class Part:
 
 
 class Maker:
-    """Draws one case; every method that adds an op gives None where the op does not fit."""
+    """Draws one case; every method that adds an op returns None if the op does not fit."""
 
     depth_ops = ("concatenate", "unbatch", "replay")
 
@@ -52,7 +52,7 @@ class Maker:
         self.elastic = self.flexible or rng.random() < 0.15
         self.epochs = rng.choice([1, 1, 2, 2, 3])
         self.batch = self.batch_size()
-        self.strict = 0  # what the number of shares must divide; 0: anything
+        self.strict = 0  # the number that shares must divide; 0: any
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
@@ -99,7 +99,7 @@ class Maker:
                 reach = self.rng.choice([0, 50, 10**12])
                 start = self.rng.randint(-reach, reach)
                 step = self.rng.choice([1, 1, 2, 3, -1, -7])
-                # A stop that the last stride jumps over; for size 0 one on the wrong side of start.
+                # A stop that the last stride skips; for size 0 one on the wrong side of start.
                 slack = self.rng.randrange(abs(step)) * (1 if step > 0 else -1)
                 node = {"op": op, "start": start, "stop": start + step * size - slack, "step": step}
             elif op == "tensors":
@@ -135,7 +135,7 @@ class Maker:
         return self.grow(self.batched(part, depth), ops, weights, depth)
 
     def batched(self, part: Part, depth: int) -> Part:
-        """Where G may change it is the size of the top batch only: the order must not know it."""
+        """If G may change it is the size of the top batch only: the order must not depend on it."""
         by_session = depth == 0 if self.flexible else self.chance(0.65)
         size = "G" if by_session else self.rng.randint(1, 40)
         tails = self.tails(part)
@@ -156,7 +156,7 @@ class Maker:
 
     def tails(self, part: Part) -> dict:
         weights = {"short": 34, "drop": 24, "even": 13, "pad": 12, "wrap": 12}
-        # A size that divides must be known for sure, and stay.
+        # A size that divides must be certain, and must not change.
         sure = not self.flexible and not {"select", "filter"} & set(op_names(part.node))
         return weights | ({"strict": 8} if sure and len(part.sizes) > 0 else {})
 
@@ -175,7 +175,7 @@ class Maker:
                 part = taller
         return part
 
-    # Ops that mean the same for samples and for steps.
+    # Ops with the same meaning for samples and for steps.
 
     def repeat(self, part: Part) -> Part:
         count = self.rng.choices([0, 1, 2, 3, 4, 9], [16, 8, 37, 22, 13, 4])[0]
@@ -184,7 +184,7 @@ class Maker:
     def endless(self, part: Part) -> Part | None:
         if part.endless > 2 or len(part.sizes) > 2_000:
             return None
-        if part.endless == 0 and self.chance(0.2):  # three: more rounds than 64 bits number
+        if part.endless == 0 and self.chance(0.2):  # three: more rounds than fit into 64 bits
             for _ in range(2):
                 part = self.endless_round(part)
         return self.endless_round(part)
@@ -249,13 +249,13 @@ class Maker:
         return self.random(part, form)
 
     def random(self, part: Part, form: str) -> Part:
-        # 3 * 2**61 leaves a quarter of all draws to be drawn again.
+        # With 3 * 2**61 a quarter of all draws are rejected.
         range_ = self.rng.choice([1, 2, 10, 1_000, 2**32, 3 * 2**61, I64_MAX])
         spec = {"form": form, "fn": "random", "seed": self.seed(), "range": range_}
         return part.over(part.sizes, op="map", **spec, **self.declared(part, form))
 
     def declared(self, part: Part, form: str) -> dict:
-        """Whether a function of samples comes with the spec of its result."""
+        """Whether a function of samples declares the spec of its result."""
         return {"declared": is_known(part.node) and self.chance(0.6)} if form == "sample" else {}
 
     def affine(self, part: Part, form: str) -> Part:
@@ -264,7 +264,7 @@ class Maker:
 
     def rowwise(self, part: Part) -> Part | None:
         if "'whole'" in str(part.node) and not is_known(part.node):
-            return None  # refused: after a function of whole batches the result must be known
+            return None  # rejected: after a function of whole batches the result must be known
         return self.affine(part, "typed") if part.shape == ("int",) else None
 
     def whole(self, part: Part) -> Part | None:
@@ -278,7 +278,7 @@ class Maker:
         return replace(steps.over([1] * sum(steps.sizes), op="unbatch"), batched=False)
 
     def replay(self, part: Part, depth: int) -> Part:
-        """Rounds below a cache, rounds above it, and draws that must tell them all apart."""
+        """Rounds below a cache, rounds above it, and draws that must differ for all of them."""
         through_steps = self.chance(0.3)
         part = self.grow(part, 1, {"repeat": 50, "concatenate": 25, "endless": 25}, depth)
         if through_steps:
@@ -300,7 +300,7 @@ class Maker:
         return self.steps(self.shape(), ops, weights)
 
     def sessions(self, counter: "Counter") -> list[dict]:
-        """Sessions whose pulls stop anywhere, where a round or an epoch ends, or at once."""
+        """Sessions that stop anywhere, at the end of a round or an epoch, or at once."""
         count = self.rng.choices([1, 2, 3, 4, 5, 6], [18, 30, 22, 14, 9, 7])[0]
         sessions: list[dict] = []
         for left in range(count - 1, -1, -1):
@@ -309,7 +309,7 @@ class Maker:
             session["pull"] = self.pull(rest, ends, left)
             if sessions and session["batch"] != sessions[-1]["batch"] and session["pull"] == 0:
                 # Whether a restored position moves over a tail that only the new G drops, before
-                # any step is asked for, is nobody's promise.
+                # any step is requested, is not specified.
                 session["pull"] = -1 if left == 0 else min(1, rest)
                 if session["pull"] == 0:
                     session["batch"] = sessions[-1]["batch"]
@@ -318,7 +318,7 @@ class Maker:
         return sessions
 
     def pull(self, rest: int, ends: list[int], left: int) -> int:
-        """How many of the steps that are left a session takes; `left` sessions come after it."""
+        """How many of the remaining steps a session takes; `left` sessions follow."""
         if left == 0:
             return -1
         kind = self.rng.random()
@@ -351,7 +351,7 @@ class Maker:
         return Counter(part, self.epochs)
 
     def case(self) -> dict | None:
-        """A case, or None where what came out is too large to run, or one more empty one."""
+        """A case, or None if it is too large to run, or if there are too many empty ones."""
         part = self.dataset()
         if not part.sizes and self.chance(0.7):
             return None
@@ -377,7 +377,7 @@ class Counter:
         while node["op"] in ("repeat", "cache", "prefetch", "map"):
             rounds *= node.get("count", 1)
             node = node["input"]
-        if node["op"] != "batch":  # steps only count as wholes
+        if node["op"] != "batch":  # steps are counted as wholes
             rounds, node, rows = 1, {"size": 1, "tail": "short"}, len(part.sizes)
         else:
             rows = part.samples
@@ -389,7 +389,7 @@ class Counter:
         self.delivered = 0
 
     def steps_left(self, session: dict) -> tuple[int, list[int]]:
-        """How many steps are left, and after how many of them a round or an epoch ends."""
+        """How many steps remain, and after how many of them a round or an epoch ends."""
         steps, _ = self.model.session(session | {"pull": -1, "shares": 1}, self.state)
         firsts = [step["shares"][0]["ids"][0] for step in steps]
         ends = [i for i in range(1, len(firsts)) if firsts[i] <= firsts[i - 1]]
@@ -404,7 +404,7 @@ def rows_stay(node: dict) -> bool:
     """True when nothing reorders or counts steps since their batch: a cache may follow."""
     while node["op"] in ("map", "cache", "prefetch"):
         node = node["input"]
-    # A cache of batches that wrap keeps rows, not batches; the model has no such thing.
+    # A cache of batches that wrap stores rows, not batches; the model does not support that.
     return node["op"] == "batch" and node["tail"] != "wrap"
 
 
@@ -413,7 +413,7 @@ def op_names(node: dict) -> list[str]:
 
 
 def is_known(node: dict) -> bool:
-    """True when the spec of the elements is known before anything runs."""
+    """True if the spec of the elements is known before anything runs."""
     if not node.get("declared", True):
         return False
     if node.get("declared"):
@@ -432,7 +432,7 @@ def walk(node: dict):
         for below, below_level in walk(part):
             yield below, below_level
         if i == 0:
-            level = below_level  # the last one that walk gives is the part itself
+            level = below_level  # the last one that walk yields is the part itself
     if node["op"] in ("batch", "unbatch"):
         level = "step" if node["op"] == "batch" else "sample"
     yield node, level
@@ -443,7 +443,7 @@ def op_count(case: dict) -> int:
 
 
 def meets_half_rule(case: dict) -> bool:
-    """At least 3 ops, 2 shares and 1 resume: run.py wants that of half of the cases."""
+    """At least 3 ops, 2 shares and 1 resume: run.py requires that of half of the cases."""
     sessions = case["sessions"]
     return op_count(case) >= 3 and max(s["shares"] for s in sessions) >= 2 and len(sessions) >= 2
 

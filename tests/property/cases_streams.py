@@ -1,6 +1,6 @@
 """Random cases with streams: whole datasets of stream_maker.py, their sessions, their features.
 
-`make_case(seed)` draws one of these, or one of the indexed cases of cases.py, and gives the same
+`make_case(seed)` draws one of these, or one of the indexed cases of cases.py, and returns the same
 case for the same seed.
 """
 
@@ -14,7 +14,7 @@ from stream_maker import (ELEMENTS, LOOKED_AT_MAX, StreamMaker, has_faulty, in_o
 from stream_nodes import EXPANDING, StreamNode
 from streams import Overrun, StreamModel
 
-FOREVER_STEPS = 60  # looked at where a pass has no end
+FOREVER_STEPS = 60  # checked for an endless pass
 INDEXED_SHARE = 0.25  # of all cases
 STEP_OPS = {"take": 16, "skip": 16, "shard": 16, "shuffle": 8, "concatenate": 12, "endless": 8}
 
@@ -22,7 +22,7 @@ STEP_OPS = {"take": 16, "skip": 16, "shard": 16, "shuffle": 8, "concatenate": 12
 class StreamCases(StreamMaker):
     def __init__(self, rng: random.Random):
         super().__init__(rng)
-        self.forever = False  # a pass has no end
+        self.forever = False  # a pass is endless
 
     def dataset(self) -> Part:
         ops = self.rng.choice([0, 1, 1, 2, 2, 3])
@@ -37,7 +37,7 @@ class StreamCases(StreamMaker):
         return self.steps(self.shape(), ops, weights)
 
     def endless_dataset(self) -> Part:
-        """Steps without an end: of a generator, or of what is repeated as samples or as steps."""
+        """Endless steps: of a generator, or of repeated samples or steps."""
         part = self.samples(self.shape(), self.rng.randint(0, 2), 1)
         if part.endless or not is_stream(part.node) or self.chance(0.3):
             shape = self.rng.choice(list(ELEMENTS))
@@ -68,7 +68,7 @@ class StreamCases(StreamMaker):
         except Overrun:
             return None
         if case and self.chance(0.8):
-            # Only a last session raises, and only where it is clear which sample comes first and
+            # Only a last session raises, and only if it is clear which sample fails first and
             # nothing is pulled again that others skipped.
             kinds = failure_kinds(StreamModel(case, in_order).top)
             if kinds == {"share"} or (kinds == {"stream"} and len(case["sessions"]) == 1):
@@ -77,7 +77,7 @@ class StreamCases(StreamMaker):
 
 
 class StreamCounter(Counter):
-    """Counts the steps of the dataset itself, whose shuffles do nothing."""
+    """Counts the steps of the dataset itself, with shuffles that keep the order."""
 
     def __init__(self, part: Part, epochs: int, steps_max: int):
         self.model = StreamModel({"dataset": part.node, "epochs": epochs}, in_order, LOOKED_AT_MAX)
@@ -96,7 +96,7 @@ class StreamCounter(Counter):
 
 
 def failure_kinds(node: StreamNode) -> set[str]:
-    """Where rows go that fail at or below a node: out of a "stream", or out of their "share"."""
+    """Which part failed rows at or below a node leave: a "stream", or their "share"."""
     kinds = {kind for part in node.inputs for kind in failure_kinds(part)}
     if "inner" in node.spec and has_faulty(node.spec["inner"]):
         kinds.add("stream")

@@ -113,7 +113,7 @@ class Builder {
         };
         const MapOptions known{.spec = ElementSpec::single(Dtype::i64)};
         if (a % 2 == 0) return in.map(rows, known);
-        // As a function of Python: short steps are computed together.
+        // Like a function of Python: short steps are computed together.
         return in.map(
             OpCall(std::make_shared<testing::LongBlockOp>(make_block_op(BlockFn{rows}, known))));
       }
@@ -182,7 +182,7 @@ Json step_json(const HeldStep& step) {
   return {{"epoch", step.front().epoch()}, {"step", step.front().step()}, {"shares", shares}};
 }
 
-/// The next step of all shares, nothing at the end of an epoch.
+/// The next step of all shares; nothing at the end of an epoch.
 HeldStep next_step(std::vector<Loader>& loaders) {
   HeldStep step;
   for (Loader& loader : loaders)
@@ -191,8 +191,8 @@ HeldStep next_step(std::vector<Loader>& loaders) {
   return step;
 }
 
-/// One session: loaders for all shares in lock step; batches are read out `hold` steps late. A
-/// sample that cannot be made ends it, and then the ranks need not be at one state.
+/// One session: loaders for all shares in lock step; batches are read `hold` steps late. A failed
+/// sample ends it, and then the ranks need not have the same state.
 Json run_session(const Json& session, const Dataset& dataset, std::uint64_t epochs,
                  std::string& state) {
   const auto shares = session.at("shares").get<std::uint32_t>();

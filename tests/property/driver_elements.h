@@ -1,6 +1,6 @@
 #pragma once
-// The elements that the property test's sources make, and its generators. What they compute is said
-// in tests/property/model.py and stream_nodes.py.
+// The elements of the property test's sources, and its generators. Their definition is in
+// tests/property/model.py and stream_nodes.py.
 #include <penstock/penstock.h>
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ inline std::int64_t wrap_affine(std::int64_t x, std::int64_t a, std::int64_t b) 
                                    static_cast<std::uint64_t>(b));
 }
 
-/// Every i64 leaf through `fn`, the rest as it is.
+/// Applies `fn` to every i64 leaf and copies the rest.
 template <typename Fn>
 Sample on_integers(const Sample& in, Fn fn) {
   std::vector<Tensor> leaves;
@@ -45,7 +45,7 @@ inline std::int64_t total(const Sample& in) {
   return sum;
 }
 
-/// The remainder that is never negative.
+/// The non-negative remainder.
 inline std::int64_t rest_of(std::int64_t x, std::int64_t divisor) {
   const std::int64_t rest = x % divisor;
   return rest < 0 ? rest + divisor : rest;
@@ -98,7 +98,7 @@ inline Dataset slices(std::int64_t rows, std::int64_t salt) {
 
 // Generators.
 
-/// Elements make(0), make(1), .. up to `size` of them, or without an end.
+/// Elements make(0), make(1), ..., `size` of them, or endless.
 template <typename Make, bool kCursor>
 struct Pulled {
   using T = std::invoke_result_t<const Make&, std::int64_t>;
@@ -122,7 +122,8 @@ struct Pulled {
   }
 };
 
-/// `make_of(shift)` makes the function of numbers; shift tells the turn, to a generator that asks.
+/// `make_of(shift)` returns the function of numbers; the shift depends on the turn, for a generator
+/// that uses it.
 template <bool kCursor, typename MakeOf>
 Dataset generator_of(const Json& node, const MakeOf& make_of, const SourceOptions& options) {
   const auto start = [make_of, size = node.at("size").get<std::int64_t>()](std::int64_t shift) {

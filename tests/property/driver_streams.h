@@ -1,6 +1,6 @@
 #pragma once
-// The part of the property test's driver that makes streams, predicates and functions that fail.
-// What each of them computes is said in tests/property/streams.py.
+// The streams, predicates and failing functions of the property test's driver. Their definition is
+// in tests/property/streams.py.
 #include <penstock/penstock.h>
 
 #include <fmt/format.h>
@@ -16,9 +16,9 @@
 
 namespace penstock {
 
-// Functions that fail, and predicates.
+// Failing functions, and predicates.
 
-/// Throws for numbers with a certain rest, if `node` says so.
+/// Throws for numbers with a certain remainder, if `node` requests it.
 class Fault {
  public:
   explicit Fault(const Json& node) {
@@ -77,7 +77,7 @@ class Predicate {
   std::uint64_t below_ = 0;
 };
 
-/// `use(predicate)` with the predicate of `node` in the form that it asks for.
+/// `use(predicate)` with the predicate of `node` in the requested form.
 template <typename Use>
 Dataset with_predicate(const Json& node, const Use& use) {
   const Predicate p(node);
@@ -100,7 +100,7 @@ Dataset with_predicate(const Json& node, const Use& use) {
 
 // Ops.
 
-/// Elements that carry rows: x, x + 1, .. and perhaps their squares of numbers.
+/// Elements that contain rows: x, x + 1, ... and possibly their squares.
 inline Dataset spread(const Dataset& in, const Json& node) {
   const bool single = node.at("shape") == "int";
   MapOptions options;
@@ -124,7 +124,7 @@ inline Dataset spread(const Dataset& in, const Json& node) {
       options);
 }
 
-/// `build(node, x)` makes the dataset that element x opens.
+/// `build(node, x)` returns the dataset that element x opens.
 using Build = std::function<Dataset(const Json&, std::int64_t)>;
 
 inline Dataset expanded(const Dataset& in, const Json& node, const Build& build) {
@@ -142,7 +142,7 @@ inline Dataset expanded(const Dataset& in, const Json& node, const Build& build)
   return typed ? in.interleave(open, options) : in.interleave(open_sample, options);
 }
 
-/// `in` with the op of `node`, if it is one of those that belong here.
+/// `in` with the op of `node`, if it is one of the ops of this file.
 inline std::optional<Dataset> stream_op(const Dataset& in, const Json& node, const Build& build) {
   const std::string op = node.at("op");
   const FilterOptions options{.seed = node.value("seed", std::uint64_t{0}),
@@ -163,7 +163,7 @@ inline std::optional<Dataset> stream_op(const Dataset& in, const Json& node, con
   return std::nullopt;
 }
 
-/// What a loader left out.
+/// The samples that a loader skipped.
 inline Json ledger_json(const Ledger& ledger) {
   Json entries = Json::array();
   for (const LedgerEntry& entry : ledger.entries())

@@ -1,4 +1,4 @@
-"""Compares what a session left out, and the failure that ended it, with what the model says.
+"""Compares the skipped rows of a session, and the failure that ended it, with the model.
 
 A row that left its share is listed once, by the loader that serves the share, with its step. A row
 that left a stream is listed by at least one loader, and by none of them more often than it left.
@@ -24,7 +24,7 @@ def failure_difference(got: dict, want: dict, session: dict) -> str | None:
 
 
 def ledgers_difference(ledgers: list, want: dict, local: int) -> str | None:
-    """Rows are counted as (epoch, source, number): several rounds may leave out the same one."""
+    """Rows are counted as (epoch, source, number): several rounds may skip the same one."""
     left, maybe_left = Counter(want["left"]), Counter(want["maybe_left"])
     most_often: Counter = Counter()
     for number, ledger in enumerate(ledgers):

@@ -1,9 +1,9 @@
-"""What penstock delivers, written as lists: the definition that the engine is compared with.
+"""The deliveries of penstock as lists: the definition that the engine is compared with.
 
-A dataset is a tree of nodes. `Model.items(node, pass, round)` says what a node holds: rows at
-sample level, steps (lists of rows) from `batch` on. Nothing here knows threads, buffers or
-replicas; the shares of a step are cut from the finished list. The only thing taken from the
-engine is `order`, the permutation of a shuffle, of which the model asks that it is one.
+A dataset is a tree of nodes. `Model.items(node, pass, round)` returns the content of a node: rows
+at sample level, steps (lists of rows) from `batch` on. The model has no threads, buffers or
+replicas; the shares of a step are cut from the finished list. Only `order`, the permutation of a
+shuffle, comes from the engine; the model checks that it is a permutation.
 """
 
 import struct
@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterator, NamedTuple
 Order = Callable[[int, int, int, int], list]  # (size, seed, pass, round) -> permutation
 MASK64 = 2**64 - 1
 MASK32 = 2**32 - 1
-ENDLESS_ROUNDS = 2**32  # what repeat(-1) counts as where rounds are numbered
+ENDLESS_ROUNDS = 2**32  # the number of rounds of repeat(-1) where rounds are numbered
 SINGLE = [("", "i64")]  # the fields of an element that is one number
 
 
@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One global batch; `end` is the position in the pass once it has been delivered. Where it is
+    """One global batch; `end` is the position in the pass after it was delivered. If it is
     padded, `slots` rows are cut into shares of equal size: its rows, and empty ones."""
 
     end: int
@@ -67,8 +67,8 @@ def nested_round(outer: int, rounds: int, inner: int) -> int:
 
 
 def occurrence(round_: int, lap: int) -> int:
-    """What tells apart the times that a sample comes in a pass. A lap: the order of a round once
-    more, for a batch that is filled up."""
+    """Distinguishes the deliveries of a sample in a pass. A lap repeats the order of a round, to
+    fill the last batch."""
     return combine(round_, lap) if lap else round_
 
 
@@ -89,13 +89,13 @@ def draws(key: int, number: int) -> Iterator[int]:
 
 
 def integer(stream: Iterator[int], range_: int) -> int:
-    """Uniform in [0, range_): draws from the uneven end of the 64-bit numbers are passed over."""
+    """Uniform in [0, range_): draws from the uneven end of the 64-bit numbers are rejected."""
     limit = MASK64 - MASK64 % range_
     return next(draw for draw in stream if draw < limit) % range_
 
 
 def source(spec: dict) -> tuple:
-    """What a source holds: size, fields as (path, kind), and the values of sample i."""
+    """The content of a source: size, fields as (path, kind), and the values of sample i."""
     op, salt = spec["op"], spec.get("salt")
     if op == "range":
         numbers = range(spec["start"], spec["stop"], spec["step"])
@@ -119,11 +119,11 @@ def nested(part: int, fields: list) -> list:
 
 
 class Node:
-    """A node of the case with what its place in the tree decides.
+    """A node of the case with the properties that its place in the tree determines.
 
-    id_space: ids set aside for its rows; rounds: of its sources, in one round of this node;
+    id_space: ids reserved for its rows; rounds: of its sources, in one round of this node;
     fields: (path, kind) of every leaf; elastic: one batch below nothing but repeat, cache,
-    prefetch and map, so that the position in the pass says where to go on, whatever G is.
+    prefetch and map, so that a run resumes from the position in the pass with any G.
     """
 
     stream = False
@@ -159,12 +159,12 @@ class Node:
 
 
 class Model:
-    """The deliveries of one case. `order` is asked once for every shuffle, pass and round."""
+    """The deliveries of one case. `order` is called once for every shuffle, pass and round."""
 
     def __init__(self, case: dict, order: Order):
         self.top = Node(case["dataset"], 0, count(), count())
         self.epochs = case["epochs"]
-        self.batch = 0  # G of the session that is being run
+        self.batch = 0  # G of the current session
         self.order = order
         self.memo: dict[tuple, list] = {}
 
@@ -172,14 +172,14 @@ class Model:
               lap: int = 0) -> Iterator[Any]:
         """The rows or steps of one round of a node.
 
-        An elastic node may be asked to leave out the first `start` samples of its order: the
-        round that start lies in is grouped from there on, later ones from their beginning."""
+        An elastic node may skip the first `start` samples of its order: the
+        round of `start` is grouped from there on, later ones from their beginning."""
         spec, op = node.spec, node.op
         inputs = [self.items(part, pass_, round_, start, lap) for part in node.inputs]  # lazy
         if not inputs:
             for i in range(node.id_space):
                 yield Row(node.offset + i, node.source, i, occurrence(round_, lap), node.values(i))
-        elif op == "zip":  # ends with its shortest part; the first one lends id and key
+        elif op == "zip":  # ends with its shortest part; the first one provides id and key
             for parts in zip(*inputs):
                 yield parts[0]._replace(values=sum((part.values for part in parts), ()))
         elif op == "enumerate":
@@ -203,7 +203,7 @@ class Model:
             yield from (items[i] for i in self.permutation(len(items), spec["seed"], *when))
         elif op == "repeat":
             yield from self.repeated(node, pass_, round_, start, lap)
-        elif op == "cache":  # always what pass 0, round 0 gave, as further occurrences of it
+        elif op == "cache":  # always the rows of pass 0, round 0, as further occurrences
             outer = occurrence(round_, lap)
             further = lambda row, _: row._replace(
                 occurrence=nested_round(outer, node.rounds, row.occurrence))
@@ -231,7 +231,7 @@ class Model:
 
     def grouped(self, spec: dict, each_lap: Callable[[int], list], start: int,
                 lap: int) -> list[Step]:
-        """Groups of G from `start` on, and what becomes of a last one that is short."""
+        """Groups of G from `start` on, and the handling of a short last one."""
         size = self.batch if spec["size"] == "G" else spec["size"]
         rows, tail = each_lap(lap), spec["tail"]
         count = len(rows)
@@ -240,7 +240,7 @@ class Model:
         if tail == "even" and rest:  # as many steps, whose sizes differ by one, larger ones first
             small, larger = divmod(count - start, len(firsts))
             firsts = [start + i * small + min(i, larger) for i in range(len(firsts))]
-        elif tail == "drop" and rest:  # left out; its samples count as passed
+        elif tail == "drop" and rest:  # dropped; its samples count as delivered
             firsts.pop()
         bounds = list(zip(firsts, [*firsts[1:], count]))
         if tail == "wrap":  # filled from the start of the order, in further laps
@@ -258,7 +258,7 @@ class Model:
         return self.samples(node.inputs[0]) * (node.count if node.op == "repeat" else 1)
 
     def listed(self, node: Node, pass_: int, round_: int, start: int = 0, lap: int = 0) -> list:
-        """items() as a list that is made once: resuming asks for the same pass again."""
+        """items() as a cached list: resuming reads the same pass again."""
         key = (node, self.batch, pass_, round_, start, lap)
         if key not in self.memo:
             self.memo[key] = list(self.items(node, pass_, round_, start, lap))
@@ -273,8 +273,8 @@ class Model:
     def session(self, session: dict, state: tuple) -> tuple[list, tuple]:
         """The steps that a session delivers from a state (epoch, step, position), and its end.
 
-        Without a pull nothing moves. After the last step of an epoch the state is the beginning
-        of the next one. An epoch that has no (more) steps is passed when a step is asked for."""
+        Without a pull the state does not change. After the last step of an epoch the state is the
+        start of the next one. An epoch without (more) steps is skipped when a step is requested."""
         self.batch = session["batch"]
         epoch, step, position = state
         delivered: list[dict] = []
@@ -324,8 +324,8 @@ def single(value: float) -> float:
 
 def shares(step: Step, replicas: int, fields: list) -> list[dict]:
     """The cut: contiguous shares whose sizes differ by at most one, larger ones first. A padded
-    share has empty rows up to its number of slots; its weights make up for them, and the scale for
-    what the weights lost as 32-bit numbers."""
+    share has empty rows up to its number of slots; its weights compensate for them, and the scale
+    for the rounding of the weights to 32 bits."""
     rows, slots = step.rows, -(-step.slots // replicas)
     small, larger = divmod(len(rows), replicas)
     firsts = [replica * small + min(replica, larger) for replica in range(replicas + 1)]

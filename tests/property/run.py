@@ -31,16 +31,16 @@ CASE_SECONDS_MAX = 120
 STATE_BYTES_MAX = 1024
 STREAM_STATE_BYTES_MAX = 65_536
 FEATURE_SHARE_MIN = 0.01
-FEATURE_CASES_MIN = 500  # fewer cases say nothing about shares
+FEATURE_CASES_MIN = 500  # fewer cases say nothing about frequencies
 PRINTED_FAILURES_MAX = 10
 
 
 class DriverFailure(Exception):
-    """The driver died, hung, or wrote something that is no reply."""
+    """The driver died, hung, or wrote an invalid reply."""
 
 
 class Driver:
-    """One driver process, started when it is first asked, and again after it died."""
+    """One driver process, started at the first request, and again after it died."""
 
     def __init__(self, path: str):
         self.path = path
@@ -84,10 +84,10 @@ class Driver:
         return line
 
     def fail(self, text: str) -> None:
-        """Raises with what the driver left behind; the next question starts a new process."""
+        """Raises with the rest of the driver's output; the next request starts a new process."""
         process, self.process = self.process, None
         try:
-            process.wait(timeout=1)  # one that died has an exit code worth naming
+            process.wait(timeout=1)  # a dead process has an exit code to report
             text += f" (exit code {process.returncode})"
         except subprocess.TimeoutExpired:
             process.kill()
@@ -138,7 +138,7 @@ def run_case(driver: Driver, seed: int) -> Outcome:
     return Outcome(seed, difference, found, meets_half_rule(case), rows, steps)
 
 
-# Comparison: each function gives the first difference as a sentence, or None.
+# Comparison: each function returns the first difference as a sentence, or None.
 
 
 def first_difference(got: dict, want: dict, case: dict) -> str | None:
@@ -176,7 +176,7 @@ def steps_difference(got: dict, want: dict) -> str | None:
 def share_difference(got: dict, want: dict) -> str | None:
     columns = [("id", got["ids"], want["ids"])]
     columns += [(name, got[name], want[name]) for name in ("weight", "valid")]
-    # A rank without a single row cannot know what an undeclared function would have returned.
+    # A rank without a single row cannot know the result of an undeclared function.
     if all(id_ == NO_ID for id_ in want["ids"]) and not got["fields"]:
         got = got | {"fields": want["fields"]}
     if sorted(got["fields"]) != sorted(want["fields"]):
@@ -234,7 +234,7 @@ def run_all(path: str, seeds: list[int], jobs: int):
         yield from (run_case(driver, seed) for seed in seeds)
         return
     with multiprocessing.Pool(jobs, start_worker, (path,)) as pool:
-        # In order, so that a run that is cut short has done all cases up to some number.
+        # In order, so that an interrupted run has completed all cases up to some number.
         yield from pool.imap(run_in_worker, seeds, chunksize=4)
         pool.close()
         pool.join()
@@ -247,7 +247,7 @@ def report(outcome: Outcome) -> None:
 
 
 def print_coverage(outcomes: list[Outcome]) -> list[str]:
-    """Prints how often each feature occurred; gives the complaints about it."""
+    """Prints how often each feature occurred; returns the complaints about it."""
     total, complaints = len(outcomes), []
     counts = Counter(name for outcome in outcomes for name in outcome.features)
     enough = total >= FEATURE_CASES_MIN
@@ -306,7 +306,7 @@ def main() -> int:
         print(f"coverage: {complaint}")
     print(f"{time.monotonic() - begin:.1f} s")
     if not partial and len(outcomes) < len(seeds):
-        print(f"ended early: go on with --from {options.begin + len(outcomes)}")
+        print(f"ended early: continue with --from {options.begin + len(outcomes)}")
     print(f"{len(outcomes) - failed} passed, {failed} failed")
     return 1 if failed or complaints else 0
 

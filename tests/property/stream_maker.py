@@ -1,8 +1,8 @@
 """Random trees with streams, with masks, selections and splits, and with functions that fail.
 
-How many rows a filter lets through only running it tells: the maker asks the model, with every
-shuffle left as it is, so sizes are estimates here. What the engine refuses is not drawn, nor what
-nobody defined: failing functions below a selection or a batch that is taken apart again, say.
+The number of rows that pass a filter is unknown before running: the maker runs the model, with
+shuffles that keep the order, so sizes are estimates here. Cases that the engine rejects are not
+drawn, nor undefined ones, such as failing functions below a selection or below an unbatch.
 """
 
 import random
@@ -14,7 +14,7 @@ from stream_nodes import makes_stream
 from streams import Overrun, StreamModel, first_part
 
 STREAM_ROWS_MAX = 3_000  # of a part
-LOOKED_AT_MAX = 40_000  # rows that a model may make for an estimate
+LOOKED_AT_MAX = 40_000  # rows that a model may compute for an estimate
 PAIR_SHAPE = ("zip", ("int",), ("int",))  # of a generator of tuples
 ELEMENTS = {("int",): "int", PAIR_SHAPE: "tuple", ("pairs",): "pairs", ("slices",): "slices"}
 SAMPLES = {"map": 16, "faulty": 16, "mask": 22, "shuffle": 12, "repeat": 8, "endless": 4, "take": 7,
@@ -30,7 +30,7 @@ def in_order(size: int, *_) -> list[int]:
 
 
 def nodes(node: dict) -> list[dict]:
-    """All nodes, those of the datasets that elements open included."""
+    """All nodes, including those of the datasets that elements open."""
     found = [each for each, _ in walk(node)]
     return found + [deep for each in found if "inner" in each for deep in nodes(each["inner"])]
 
@@ -79,7 +79,7 @@ class StreamMaker(Maker):
         return self.log_uniform(1, 150 if self.chance(0.1) else 40)
 
     def measured(self, part: Part, **node) -> Part | None:
-        """This part with an op of which only running tells how many rows it has."""
+        """This part with an op whose number of rows is unknown before running."""
         taller = part.over([], **node)
         model = StreamModel({"dataset": taller.node, "epochs": 1}, in_order, LOOKED_AT_MAX)
         model.batch = self.batch
@@ -109,7 +109,7 @@ class StreamMaker(Maker):
         return Part(node, shape, [1] * size, size)
 
     def endless_source(self, shape: tuple) -> Part:
-        """A generator without an end, and an end to it."""
+        """An endless generator, and a verb that ends it."""
         part = self.prefix(self.generator(shape, endless=True))
         if self.chance(0.3) and (ended := self.take_while(part)):
             return ended
@@ -119,7 +119,7 @@ class StreamMaker(Maker):
         return part.over(part.sizes[:count], op="take", count=count)
 
     def prefix(self, part: Part) -> Part:
-        """Ops on what has no end, seen through its first rows."""
+        """Ops on endless data, modeled by its first rows."""
         self.rows_max = max(1, len(part.sizes))
         part = self.grow(part, self.rng.randint(0, 2), ENDLESS, 1)
         self.rows_max = STREAM_ROWS_MAX
@@ -131,7 +131,7 @@ class StreamMaker(Maker):
         part = super().base(shape, depth)
         others = [i for i, each in enumerate(shape[1:]) if each in ELEMENTS]
         if shape[0] == "zip" and self.streamed and others and self.chance(0.3):
-            i = self.rng.choice(others)  # what has no end itself ends with the rest
+            i = self.rng.choice(others)  # endless data ends with the other part
             part.node["inputs"][i] = self.generator(shape[1 + i], endless=True).node
         return part
 
@@ -143,7 +143,7 @@ class StreamMaker(Maker):
     # Predicates.
 
     def predicate(self, part: Part, divisors: tuple[int, int]) -> dict:
-        """One that lets all pass but about one in `divisors`."""
+        """A predicate that rejects about one in `divisors`."""
         node = {"form": "sample", "mask": False}
         if part.shape in (("int",), PAIR_SHAPE) and self.chance(0.75):
             node |= {"form": "typed", "args": len(part.shape) // 2 + 1}
@@ -182,7 +182,7 @@ class StreamMaker(Maker):
         return self.measured(part, op="select", **self.predicate(part, (2, 7)))
 
     def split(self, part: Part) -> Part | None:
-        """Not where copies of a sample could be in both parts, nor where one would be empty."""
+        """Not if copies of a sample could be in both parts, nor if one would be empty."""
         below = part.node
         if is_stream(below) or reshuffles(below) or copies_samples(below):
             return None
@@ -225,7 +225,7 @@ class StreamMaker(Maker):
         return part and replace(part, shape=("int",))
 
     def unrows(self, part: Part, depth: int) -> Part | None:
-        """Elements that carry rows, and the rows."""
+        """Elements that contain rows, and the rows."""
         if has_mask(part.node) or not (part.shape == ("int",) or depth == 0):
             return None
         shape = "pairs" if depth == 0 and self.chance(0.4) else "int"
@@ -236,7 +236,7 @@ class StreamMaker(Maker):
         part = self.measured(part, op="unbatch_samples")
         return part and replace(part, shape=(shape,))
 
-    # What is refused on streams, or not defined.
+    # Ops that streams reject, or that are not defined.
 
     def shuffle(self, part: Part) -> Part | None:
         stream = is_stream(part.node)
@@ -249,7 +249,7 @@ class StreamMaker(Maker):
                          reshuffle=self.chance(0.6))
 
     def tails(self, part: Part) -> dict:
-        """Of a stream only what needs not to know its length."""
+        """For a stream only policies that do not need its length."""
         if not is_stream(part.node):
             return super().tails(part)
         return {"short": 45, "drop": 35, "pad": 20}
@@ -258,7 +258,7 @@ class StreamMaker(Maker):
         return None if is_stream(part.node) else super().cache(part)
 
     def map(self, part: Part) -> Part | None:
-        """What a row that is left out everywhere would have been must be known after a mask."""
+        """After a mask the spec must be known, since all rows may be left out."""
         if has_mask(part.node) and not is_known(part.node):
             return None
         return super().map(part)
@@ -290,6 +290,6 @@ class StreamMaker(Maker):
         part = super().concatenate(part, depth)
         if not (part.batched and is_stream(part.node)):
             return part
-        # In a stream of steps no part may ask how many samples there are.
+        # In a stream of steps no part may need the number of samples.
         asks = any(each.get("tail") in ("even", "wrap", "strict") for each in nodes(part.node))
         return None if asks or has_faulty(part.node) else part

@@ -1,4 +1,4 @@
-"""The nodes of streams, the elements that their sources make, and what their functions say of a
+"""The nodes of streams, the elements of their sources, and the results of their functions for a
 row. See streams.py."""
 
 from itertools import count
@@ -6,7 +6,7 @@ from typing import Iterator
 
 from model import SINGLE, Node, Row, draws, integer, random_key, source, wrap
 
-ID_SPACE = 2**48  # ids set aside for the rows of a node that numbers them as they come
+ID_SPACE = 2**48  # ids reserved for the rows of a node that numbers them as they are pulled
 EXPANDING = ("flat_map", "interleave", "unbatch_samples")
 PAIR = [("0", "i64"), ("1/k", "i64")]
 
@@ -26,7 +26,7 @@ def hatched(spec: dict) -> dict:
 
 
 def with_element(inner: dict, x: int) -> dict:
-    """The dataset that element x opens. A further one inside it waits for elements of its own."""
+    """The dataset that element x opens. A nested one is opened by its own elements."""
     if inner["op"] == "hatch":
         return inner | {"x": x}
     return inner | {"input": with_element(inner["input"], x)}
@@ -46,9 +46,9 @@ def elements(spec: dict) -> tuple:
 
 
 class StreamNode(Node):
-    """stream: it, or something below it, numbers its rows only as they come; turns: rounds of the
+    """stream: it, or a node below it, numbers its rows as they are pulled; turns: rounds of the
     batch below in one round of this node; leaving: a row that fails here leaves the stream, since
-    something above must know it before it can count, and not just its share."""
+    a node above needs it before it can count; otherwise it leaves only its share."""
 
     def __init__(self, spec: dict, offset: int, leaves: Iterator[int], randoms: Iterator[int]):
         spec = hatched(spec) if spec["op"] == "hatch" else spec
@@ -77,7 +77,7 @@ class StreamNode(Node):
         self.leaving = self.edge = False
 
     def settle(self, leaving: bool, into_stream: bool = False) -> "StreamNode":
-        """Tells every node below whether its failed rows leave the stream."""
+        """Sets for every node below whether its failed rows leave the stream."""
         self.leaving, self.edge = leaving, into_stream and not self.stream
         joins_stream = self.op in ("concatenate", "zip", "enumerate") and self.stream
         needs_rows = makes_stream(self.spec) and self.op != "generator"
@@ -105,7 +105,7 @@ def passes(node: Node, pass_: int, row: Row) -> bool:
 
 
 def spread(node: Node, row: Row) -> tuple:
-    """An element that carries several rows, or none."""
+    """An element that contains several rows, or none."""
     x = total(node.inputs[0], row)
     ascending = [wrap(x + i) for i in range(x % node.spec["most"])]
     if node.spec["shape"] == "int":

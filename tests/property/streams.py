@@ -1,8 +1,8 @@
-"""What streams deliver, and what is left out: the definition of model.py, extended.
+"""The deliveries of streams, and the skipped rows: the definition of model.py, extended.
 
-A stream is a list as well, only one that cannot be counted before it was walked through. So
-`StreamModel.items` says what the further nodes hold and leaves the rest to `Model.items`. It also
-knows rows that are masked, and rows that could not be made: the fate of a row.
+A stream is a list, too, but its length is unknown until it was traversed. So `StreamModel.items`
+defines the additional nodes and delegates the rest to `Model.items`. It also models masked rows,
+and failed rows: the fate of a row.
 """
 
 from itertools import compress, count, islice
@@ -18,11 +18,11 @@ SPLIT = 0x73706C6974  # "split": keeps its permutations apart from those of shuf
 
 
 class Failure(Exception):
-    """A row that a stream cannot do without, where failures are raised; args[0] is its key."""
+    """A failed row of a stream whose failures are raised; args[0] is its key."""
 
 
 class Overrun(Exception):
-    """More rows than anybody should ask for."""
+    """Too many rows."""
 
 
 class StreamModel(Model):
@@ -62,7 +62,7 @@ class StreamModel(Model):
                     yield row
                 elif op == "take_while":
                     return
-        elif op == "select":  # places found in the first turn of a tree of its own
+        elif op == "select":  # positions found in the first turn of a separate tree
             own = StreamNode(spec, 0, count(), count())
             first = self.items(own.inputs[0], 0, 0)
             yield from compress(inputs[0], [passes(own, 0, row) for row in first])
@@ -103,18 +103,18 @@ class StreamModel(Model):
                     yield row._replace(rows=kept)
             elif not row.fate:
                 yield row
-            elif row.fate != MASKED:  # a stream leaves out what a mask marked, too
+            elif row.fate != MASKED:  # a stream also removes masked rows
                 self.lose(row._replace(source=row.fate[0], number=row.fate[1]))
 
     def spend(self) -> None:
-        """Counts rows where they could come without an end and without a step."""
+        """Counts rows that could be endless without completing a step."""
         self.rows_left -= 1
         if self.rows_left < 0:
             raise Overrun
 
     def lose(self, row: Row) -> None:
         self.left.append((row.source, row.number))
-        if self.raising and len(self.left) > 64:  # any row of the step may be the one that is told
+        if self.raising and len(self.left) > 64:  # any row of the step may be the reported one
             raise Failure(*self.left)
 
     def windows(self, spec: dict, rows: Iterator[Row], when: tuple) -> Iterator[Row]:
@@ -126,7 +126,7 @@ class StreamModel(Model):
             yield from (window[i] for i in self.permutation(len(window), seed, *when))
 
     def opened(self, node: Node, pass_: int, round_: int, rows: Iterator[Row]) -> Iterator:
-        """For each element the rows that it stands for, as tuples of values."""
+        """For each element its rows, as tuples of values."""
         for j, row in enumerate(rows):
             if node.op == "unbatch_samples":
                 yield zip(*row.values)
@@ -177,23 +177,23 @@ class StreamModel(Model):
             inner = nested_round(round_, node.count, r)
             for item in self.items(child, pass_, inner, start):
                 yield item
-            resumed = start and start[1] > 0 and r == first  # its steps may lie before the place
+            resumed = start and start[1] > 0 and r == first  # its steps may be before the place
             if item is None and not resumed:
                 return  # a round without a step ends it
 
     def pass_over(self, items: Iterator, number: int) -> None:
-        """Leaves out what earlier sessions delivered, and told of."""
+        """Removes the rows that earlier sessions delivered or reported."""
         for _ in islice(items, number):
             pass
         self.left.clear()
 
     def told(self, epoch: int) -> list:
-        """What left streams since this was asked last."""
+        """The rows that left streams since the last call."""
         keys, self.left = self.left, []
         return [(epoch, *key) for key in keys]
 
     def session(self, session: dict, state: tuple) -> tuple[dict, tuple]:
-        """As in Model, with a state (epoch, step, position, place), and with what was left out.
+        """As in Model, with a state (epoch, step, position, place), and with the skipped rows.
 
         left: (epoch, key) of the rows that left streams up to the last step; maybe_left: of those
         met after it, on the way to a next step or to the end of a pass. A failure that is raised
@@ -238,8 +238,8 @@ def has_failed(row: Row) -> bool:
 
 
 def tried(node: Node, row: Row) -> Row:
-    """The faulty map: every i64 plus one, if it does not throw. It is not asked about rows that
-    are masked or failed already."""
+    """The faulty map: every i64 plus one, if it does not throw. It is not called for rows that
+    are already masked or failed."""
     if row.fate:
         return row
     if throws(node, row):
@@ -249,8 +249,8 @@ def tried(node: Node, row: Row) -> Row:
 
 
 def cut(step: Step, replicas: int, fields: list) -> list[dict]:
-    """Shares as planned; then failed rows leave theirs, or where it is padded are empty rows in
-    their place, and masked ones are zeros."""
+    """Shares as planned; then failed rows leave theirs, or become empty rows in a padded one,
+    and masked rows become zeros."""
     cuts, firsts = shares(step, replicas, fields), iter(step.rows)
     for share in cuts:
         samples = sum(share["valid"])
@@ -275,12 +275,12 @@ def cut(step: Step, replicas: int, fields: list) -> list[dict]:
 
 
 def first_part(size: int, fraction: float) -> int:
-    """How many of `size` samples the first part of a split has; a half is rounded up."""
+    """The number of samples of the first part of a split; halves are rounded up."""
     return int(fraction * size + 0.5)
 
 
 def expected(case: dict, order: Order) -> dict:
-    """The reply that the case must get. A position of None stands for: zero only at step zero."""
+    """The expected reply for the case. A position of None means: zero only at step zero."""
     model, state, sessions = StreamModel(case, order), (0, 0, 0, 0), []
     for session in case["sessions"]:
         reply, state = model.session(session, state)

@@ -20,12 +20,12 @@ using ::testing::IsEmpty;
 using ::testing::ThrowsMessage;
 
 TEST(Scenario, a000_zero_padding) {
-  // Nobody needs to pad: 14 samples by 4 over 2 replicas.
+  // No padding is needed: 14 samples by 4 over 2 replicas.
   const Dataset plain = Dataset::range(14).batch(4);
   const Weights right = by_hand(steps_of(14, 4));
   expect_weights(fit(plain, 2).weights, right, "without padding");
 
-  // The policy pads: the same shape in every step, and what is padding weighs nothing.
+  // The policy pads: the same shape in every step, and padding has weight zero.
   const Dataset padded = Dataset::range(14).batch(4, {.tail = Tail::pad});
   MirroredStrategy strategy(devices(2));
   Feed feed = strategy.distribute(padded);
@@ -79,13 +79,13 @@ TEST(Scenario, a000_double_batch) {
                                               HasSubstr("unbatch() before batch()"))));
     EXPECT_EQ(again.steps.front(), 7U);
     expect_weights(again.weights, right, "batched again, R=" + std::to_string(replicas));
-    // What the warning says to do.
+    // The remedy of the warning.
     const Fit rows = fit(generator_of_batches().unbatch().batch(3), replicas);
     EXPECT_EQ(rows.ids.front(), numbers(0, 21));
     expect_weights(rows.weights, right, "unbatched, R=" + std::to_string(replicas));
     EXPECT_EQ(told.texts.size(), 1U);
   }
-  // Of a Sequence it is known that these are batches.
+  // A Sequence is known to contain batches.
   class Batches final : public Sequence {
     [[nodiscard]] std::uint64_t size() const override { return 7; }
     Sample get(std::uint64_t) override { return Tensor::of(std::vector<double>(3)); }
@@ -97,7 +97,7 @@ TEST(Scenario, a000_scope) {
   const Told told;
   MirroredStrategy two(devices(2));
   MirroredStrategy three(devices(3));
-  // The user's error comes out as it was, even where the scopes are not what they were.
+  // The user's exception is unchanged, even if scopes are out of order.
   std::optional<Scope> escaped;
   EXPECT_THAT(
       [&] {
@@ -113,7 +113,7 @@ TEST(Scenario, a000_scope) {
   EXPECT_EQ(Strategy::current(), &three);
   escaped.reset();
   EXPECT_EQ(Strategy::current(), nullptr);
-  // Leaving elsewhere is an error of its own, and the scope stays open.
+  // Leaving in another thread is a separate error, and the scope stays open.
   Scope scope = two.scope();
   Thread other("other", [&] {
     EXPECT_THAT([&] { scope.leave(); },
@@ -141,7 +141,7 @@ TEST(Scenario, a001_finite_generator) {
   EXPECT_THAT(trained.steps, ElementsAre(7, 7, 7));
   EXPECT_THAT(trained.losses, Each(1.0));
   EXPECT_THAT(trained.ids, Each(numbers(0, 28)));
-  EXPECT_THAT(told.texts, IsEmpty()) << "the end of data is no news";
+  EXPECT_THAT(told.texts, IsEmpty()) << "the end of data is not reported";
 }
 
 TEST(Scenario, a001_repeat_steps) {
@@ -168,7 +168,7 @@ TEST(Scenario, a001_take) {
   for (const std::size_t replicas : kReplicas)
     for (const Dataset& source : {Dataset::range(100), generator_of(100)}) {
       const Fit trained = fit(source.batch(16).take(5), replicas, {.epochs = 2});
-      EXPECT_THAT(trained.steps, Each(5U)) << "global steps, whatever the replicas";
+      EXPECT_THAT(trained.steps, Each(5U)) << "global steps, for any number of replicas";
       EXPECT_THAT(trained.ids, Each(numbers(0, 80)));
     }
 }
@@ -185,7 +185,7 @@ TEST(Scenario, a002_shard_by_replica) {
     const Scope scope = strategy.scope();
     EXPECT_THAT(by_replica, refused);
   }
-  // What the error says to do.
+  // The remedy of the error.
   Feed feed = strategy.distribute(Dataset::range(20).batch(4));
   EXPECT_EQ(ids_of_epoch(feed), numbers(0, 20));
 }
@@ -205,13 +205,13 @@ TEST(Scenario, a002_map_batch_cache_prefetch) {
                               .prefetch({.steps = 2});
   const Fit trained = fit(dataset, 2, {.epochs = 3});
   EXPECT_THAT(trained.ids, Each(numbers(0, 20)));
-  EXPECT_EQ(decoded, 20) << "the first epoch decodes, the others read what was kept";
+  EXPECT_EQ(decoded, 20) << "the first epoch decodes, the others read the cache";
   EXPECT_THAT(told.texts, IsEmpty());
 }
 
 TEST(Scenario, a002_run_undistributed) {
-  // That run refuses a batch which was not distributed is tests/compile/run_undistributed.cc. Here:
-  // the loop that it asks for has one device's step and the true loss, with nothing to divide by.
+  // tests/compile/run_undistributed.cc shows that run rejects a batch that was not distributed.
+  // Here: the suggested loop has one device's step and the true loss, with nothing to divide by.
   const Weights right = by_hand(steps_of(20, 8));
   for (const std::size_t replicas : kReplicas) {
     const Fit trained = fit(Dataset::range(20).batch(8), replicas);

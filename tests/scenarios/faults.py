@@ -1,4 +1,4 @@
-"""Which promise each scenario rests on: row -> the name that PENSTOCK_OFF in src/ switches off.
+"""The feature that each scenario needs: row -> the name that PENSTOCK_OFF in src/ switches off.
 
 `make scenarios-off` breaks each promise in turn and expects the row to fail without it.
 """

@@ -25,7 +25,7 @@ std::string text_of(const made::Values& file) {
   return {file.begin(), file.end()};
 }
 
-/// `count` PNGs in the class folders cat and dog, taking turns.
+/// `count` PNGs in the class folders cat and dog, alternating.
 void write_pngs(const TempFolder& folder, int count, unsigned size) {
   for (int i = 0; i < count; ++i)
     folder.write(fmt::format("{}/{:03}.png", i % 2 == 0 ? "cat" : "dog", i),
@@ -59,7 +59,7 @@ TEST(Scenario, a003_brightness_range) {
   EXPECT_LE(bytes, 0.202);
   EXPECT_NEAR(bytes, floats, 0.005) << "0.2 means the same on both, but for rounding";
   EXPECT_THROW((void)files.map(plain.random_brightness(0.001)), ConfigError)
-      << "a delta without effect is refused";
+      << "a delta without effect is rejected";
   EXPECT_THROW((void)plain.random_brightness(51), ConfigError) << "not in levels";
 }
 
@@ -115,7 +115,7 @@ TEST(Scenario, a003_full_pipeline) {
   for (const auto& [id, each] : means) {
     const double spread = *each.rbegin() - *each.begin();
     EXPECT_GT(spread, 0.05) << "picture " << id << " has the same brightness in every epoch";
-    EXPECT_LT(spread, 0.21) << "picture " << id << " is brighter or darker than was asked for";
+    EXPECT_LT(spread, 0.21) << "picture " << id << " is brighter or darker than requested";
   }
 }
 

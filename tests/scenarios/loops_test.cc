@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-/// Lets others run until `condition` holds; false where it does not come true.
+/// Yields until `condition` holds; returns false if it never does.
 template <typename Condition>
 bool comes_true(Condition condition) {
   for (int i = 0; i < 1'000'000; ++i) {
@@ -39,8 +39,9 @@ TEST(Scenario, a004_iterator_per_step) {
     EXPECT_THAT(loader.iterate().next()->values<std::int64_t>(), ElementsAre(0, 1, 2, 3));
     EXPECT_EQ(told.texts.size(), step < 2 ? 0U : 1U) << "step " << step;
   }
-  EXPECT_THAT(told.texts, ElementsAre(AllOf(HasSubstr("three iterators in a row gave one batch"),
-                                            HasSubstr("keep one iterator"))));
+  EXPECT_THAT(told.texts,
+              ElementsAre(AllOf(HasSubstr("three iterators in a row returned one batch"),
+                                HasSubstr("keep one iterator"))));
   // The same with a strategy.
   MirroredStrategy strategy(devices(2));
   Feed feed = strategy.distribute(Dataset::range(40).batch(4));
@@ -49,11 +50,11 @@ TEST(Scenario, a004_iterator_per_step) {
       EXPECT_EQ(ids_of(first), numbers(0, 4));
       break;
     }
-    EXPECT_EQ(told.texts.size(), step < 3 ? 1U : 2U) << "told when the fourth loop begins";
+    EXPECT_EQ(told.texts.size(), step < 3 ? 1U : 2U) << "reported when the fourth loop starts";
   }
   ASSERT_EQ(told.texts.size(), 2U);
   EXPECT_EQ(told.texts.front(), told.texts.back());
-  // What the warning says to do.
+  // The remedy of the warning.
   Iterator kept = loader.iterate();
   std::vector<std::int64_t> ids;
   while (auto batch = kept.next())
@@ -74,7 +75,7 @@ TEST(Scenario, a004_map_arity) {
 }
 
 TEST(Scenario, a004_slow_map) {
-  // Slow enough that another sample can begin before the first one is done.
+  // Slow enough that another sample can start before the first one is done.
   Pool::set_shared_threads(2);  // also on a machine with one core
   std::atomic<int> calls = 0;
   std::atomic<int> inside = 0;
@@ -109,10 +110,10 @@ TEST(Scenario, a004_prefetch) {
                           .batch(4);
     if (steps > 0) dataset = dataset.prefetch({.steps = steps});
     Loader loader(dataset);
-    // While this thread is busy with the first batch the next ones are made.
+    // While this thread is busy with the first batch the next ones are computed.
     ASSERT_TRUE(loader.next());
-    EXPECT_TRUE(comes_true([&] { return last >= 8; })) << "asked for " << steps;
-    EXPECT_THAT(loader.decisions(), Not(IsEmpty())) << "why it is so far ahead can be read";
+    EXPECT_TRUE(comes_true([&] { return last >= 8; })) << "requested " << steps;
+    EXPECT_THAT(loader.decisions(), Not(IsEmpty())) << "the reasons for the look-ahead are listed";
   }
 }
 

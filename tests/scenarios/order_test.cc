@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Ne;
 
-/// Numbers of what is left of the loader's epoch.
+/// Sample numbers of the rest of the loader's epoch.
 std::vector<std::int64_t> ids_of_epoch(Loader& loader) {
   std::vector<std::int64_t> ids;
   while (auto batch = loader.next())
@@ -24,7 +24,7 @@ std::vector<std::int64_t> ids_of_epoch(Loader& loader) {
 }
 
 TEST(Scenario, c_shuffle_then_shard) {
-  // Each worker builds its dataset by itself, and names no seed.
+  // Each worker builds its dataset separately, without a seed.
   const auto indexed = [] { return Dataset::range(64).shuffle(); };
   const auto streamed = [] { return generator_of(64).shuffle({.window = 16}); };
   for (const std::int64_t workers : {2, 4})
@@ -44,7 +44,7 @@ TEST(Scenario, c_shuffle_then_shard) {
     }
 }
 
-/// Numbers whose making is counted.
+/// Numbers that count how often they are computed.
 Dataset counted(std::int64_t count, std::atomic<int>& made) {
   return Dataset::range(count).map(
       [&made](std::int64_t x) {
@@ -59,9 +59,9 @@ TEST(Scenario, c_cache_partial) {
   std::atomic<int> made = 0;
   Loader loader(counted(20, made).cache().take(8).batch(4));
   for (int pass = 0; pass < 3; ++pass) EXPECT_EQ(ids_of_epoch(loader), numbers(0, 8));
-  EXPECT_EQ(made, 8) << "what was read is kept";
+  EXPECT_EQ(made, 8) << "computed rows are cached";
   EXPECT_TRUE(told.texts.empty());
-  // Another reader that wants more computes the rest.
+  // Another reader that needs more computes the rest.
   std::atomic<int> again = 0;
   const Dataset cached = counted(20, again).cache();
   Loader some(cached.take(8).batch(4));
@@ -95,8 +95,8 @@ TEST(Scenario, c_random_cache) {
               ElementsAre(AllOf(HasSubstr("augment"), HasSubstr("put cache() before it"))));
   EXPECT_THAT(frozen.plan().explain(), HasSubstr("warning: cache"));
   const auto first = ids_of_epoch(frozen);
-  EXPECT_EQ(ids_of_epoch(frozen), first) << "as it was told";
-  // What the warning says to do.
+  EXPECT_EQ(ids_of_epoch(frozen), first) << "as the warning says";
+  // The remedy of the warning.
   Loader fresh(Dataset::range(20).cache().map(augment, {.name = "augment"}).batch(20));
   const auto other = ids_of_epoch(fresh);
   EXPECT_NE(ids_of_epoch(fresh), other);

@@ -1,4 +1,4 @@
-// Stopping, and going on.
+// Stop and resume.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(Scenario, d_resume_random) {
         states.push_back(whole.state().to_json());
       }
     ASSERT_EQ(steps.size(), 16U);
-    EXPECT_NE(steps[0], steps[8]) << "drawn anew each epoch";
+    EXPECT_NE(steps[0], steps[8]) << "drawn again in each epoch";
     // From every position on, the same numbers to the last bit.
     for (std::size_t at = 0; at + 1 < steps.size(); ++at) {
       MirroredStrategy three(devices(3));
@@ -100,7 +100,7 @@ TEST(Scenario, d_resume_fit) {
     if (!state.empty()) feed.restore(State::parse(std::exchange(state, {})));
   };
   const Fit resumed = fit(dataset, 3, rest);
-  EXPECT_THAT(resumed.steps, ElementsAre(2, 5, 5)) << "goes on at step 4 of epoch 2";
+  EXPECT_THAT(resumed.steps, ElementsAre(2, 5, 5)) << "resumes at step 4 of epoch 2";
   for (const auto& ids : resumed.ids) visits.insert(visits.end(), ids.begin(), ids.end());
   std::vector<std::int64_t> right;
   for (const auto& ids : whole.ids) right.insert(right.end(), ids.begin(), ids.end());

@@ -20,7 +20,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// What a user writes: batches of the numbers from 0 on, `sizes[i]` in batch i.
+/// A user's Sequence: batches of the numbers from 0 on, `sizes[i]` in batch i.
 class Batches : public Sequence {
  public:
   explicit Batches(std::vector<std::int64_t> sizes)
@@ -68,7 +68,7 @@ Seen epoch(Strategy& strategy, Feed& feed) {
   return seen;
 }
 
-/// In the order of the Sequence for seed 0, else shuffled.
+/// In the order of the Sequence if the seed is 0, otherwise shuffled.
 Seen one_epoch(const std::vector<std::int64_t>& sizes, std::size_t replicas,
                std::uint64_t seed = 0) {
   std::vector<std::string> devices;
@@ -80,7 +80,7 @@ Seen one_epoch(const std::vector<std::int64_t>& sizes, std::size_t replicas,
   return epoch(strategy, feed);
 }
 
-/// What `Seen::mean_of_means` must be: samples are numbered through, batch by batch.
+/// The expected `Seen::mean_of_means`: samples are numbered batch by batch.
 double mean_of_means_by_hand(const std::vector<std::int64_t>& sizes) {
   double sum = 0;
   std::int64_t first = 0;
@@ -115,7 +115,7 @@ TEST(Scenario, a000_sequence_even) {
     EXPECT_EQ(epoch(strategy, feed).steps, 7U);
     for (const auto& asked : sequence->asked) EXPECT_EQ(asked, 1);
   }
-  // One index once more, at the very end.
+  // One index is requested again, at the very end.
   int all = 0;
   for (const auto& asked : sequence->asked) all += asked;
   EXPECT_EQ(all, 8);
@@ -135,7 +135,7 @@ TEST(Scenario, a000_sequence_odd_batch) {
   }
 }
 
-/// What is reported while it lives.
+/// Collects reports during its lifetime.
 class Reports {
  public:
   Reports() {
@@ -158,7 +158,7 @@ class Reports {
   std::string all_;
 };
 
-/// Gives the next of its own list, whatever it is asked for.
+/// Returns the next entry of its own list, whatever the index.
 class Popping : public Sequence {
  public:
   explicit Popping(std::int64_t count) : left_(count) {}
@@ -198,14 +198,14 @@ TEST(Scenario, a003_inner_iterator) {
               AllOf(HasSubstr("returned a different batch"), HasSubstr("from_generator")));
 }
 
-/// The second get waits for a third to come, as long as others get a turn.
+/// The second get waits for a third one to start, as long as other threads get a turn.
 class Slow : public Batches {
  public:
   using Batches::Batches;
   Sample get(std::uint64_t index) override {
     const int now = ++inside_;
     most = std::max(most.load(), now);
-    // The first shows what a row looks like.
+    // The first get shows the fields of a row.
     for (int i = 0; index == 1 && most < 2 && i < 1'000'000; ++i) yield_thread();
     --inside_;
     return Batches::get(index);
@@ -244,7 +244,7 @@ TEST(Scenario, c_workers_epochs) {
   }
 }
 
-/// Does something else at index 3.
+/// Behaves differently at index 3.
 class Odd : public Batches {
  public:
   explicit Odd(std::function<Sample()> third)
@@ -263,7 +263,7 @@ TEST(Scenario, d_getitem_raises) {
   for (int step = 0; step < 3; ++step) EXPECT_EQ(loader.next()->rows(), 2U);
   try {
     loader.next();
-    FAIL() << "item 3 came";
+    FAIL() << "item 3 was delivered";
   } catch (const SampleError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("get(3)"), HasSubstr("step 3")));
     EXPECT_THROW(std::rethrow_exception(error.cause()), std::system_error);
@@ -286,13 +286,13 @@ TEST(Scenario, d_other_width) {
   try {
     while (loader.next()) {
     }
-    FAIL() << "item 3 came";
+    FAIL() << "item 3 was delivered";
   } catch (const SampleError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("get(3)"), HasSubstr("i64[3]"), HasSubstr("i64[]")));
   }
 }
 
-/// Where a get waits until somebody lets it go.
+/// A get blocks here until it is released.
 struct Gate {
   void wait() {
     Lock lock(mutex);
@@ -305,8 +305,8 @@ struct Gate {
     open = true;
     changed.notify_all();
   }
-  /// Moves the clock from when somebody waits until they are let go. Lets them go itself after two
-  /// days by that clock, so that a wait that is not reported fails the test instead of hanging it.
+  /// Advances the clock while a thread waits, until it is released. Releases it after two days by
+  /// that clock, so that a wait that is not reported fails the test instead of hanging it.
   void move(VirtualClock& clock) {
     constexpr int kSecondsMax = 200'000;
     for (int second = 0; second < kSecondsMax; ++second) {
@@ -327,7 +327,7 @@ struct Gate {
 };
 
 TEST(Scenario, d_blocked) {
-  // Both outlive the thread that is left behind.
+  // Both outlive the abandoned thread.
   static VirtualClock clock;
   const auto gate = std::make_shared<Gate>();
   LoaderOptions options;

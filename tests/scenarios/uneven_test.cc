@@ -45,7 +45,8 @@ TEST(Scenario, b_tail_of_one) {
 }
 
 TEST(Scenario, b_custom_mean) {
-  // Every sample has a loss of 1: any other result is a wrong weight, an empty replica's no number.
+  // Every sample has a loss of 1: any other result is a wrong weight, and that of an empty replica
+  // is NaN.
   for (const std::size_t replicas : kReplicas) {
     MirroredStrategy strategy(devices(replicas));
     Feed feed = strategy.distribute(Dataset::range(97).batch(16));
@@ -124,14 +125,15 @@ TEST(Scenario, b_cut_rule) {
 TEST(Scenario, b_drop_remainder) {
   const Dataset dropped =
       Dataset::range(103).shuffle({.seed = 1}).batch(16, {.drop_remainder = true});
-  EXPECT_THAT(Plan(dropped).explain(), HasSubstr("7 samples are left out each time through"));
+  EXPECT_THAT(Plan(dropped).explain(), HasSubstr("7 samples are dropped each time through"));
   const Fit trained = fit(dropped, 3, {.epochs = 3});
   EXPECT_THAT(trained.steps, ElementsAre(6, 6, 6));
   std::set<std::set<std::int64_t>> lost;
   for (const auto& ids : trained.ids) {
     std::set<std::int64_t> missing;
     for (const std::int64_t id : numbers(0, 103)) missing.insert(id);
-    for (const std::int64_t id : ids) EXPECT_EQ(missing.erase(id), 1U) << id << " came twice";
+    for (const std::int64_t id : ids)
+      EXPECT_EQ(missing.erase(id), 1U) << id << " was delivered twice";
     EXPECT_EQ(missing.size(), 7U);
     lost.insert(missing);
   }
@@ -158,9 +160,10 @@ TEST(Scenario, b_short_generator) {
   const Dataset seven = generator_of(28).batch(4);
   Feed ends = strategy.distribute(seven, {.steps_per_epoch = 10});
   for (int step = 0; step < 7; ++step) ASSERT_TRUE(ends.next());
-  EXPECT_THAT([&] { (void)ends.next(); },
-              ThrowsMessage<ConfigError>(
-                  AllOf(HasSubstr("7 steps"), HasSubstr("asks for 10"), HasSubstr("repeat()"))));
+  EXPECT_THAT(
+      [&] { (void)ends.next(); },
+      ThrowsMessage<ConfigError>(
+          AllOf(HasSubstr("7 steps"), HasSubstr("steps_per_epoch is 10"), HasSubstr("repeat()"))));
   FitOptions options{.epochs = 3};
   options.distribute.steps_per_epoch = 10;
   EXPECT_THAT(fit(seven.repeat(), 2, options).steps, ElementsAre(10, 10, 10));
@@ -182,7 +185,7 @@ TEST(Scenario, b_steps_below_pass) {
 }
 
 TEST(Scenario, b_peek) {
-  // A generator that is started once gives twelve batches, and nothing looks at one for nothing.
+  // A generator that is started once yields twelve batches, and none is pulled in vain.
   int started = 0;
   const Dataset once = Dataset::from_generator([&started] {
     ++started;

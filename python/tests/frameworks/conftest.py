@@ -1,4 +1,4 @@
-"""What the tests against real libraries share. Each run has one Keras backend."""
+"""Shared by the tests against real libraries. Each run has one Keras backend."""
 
 import os
 

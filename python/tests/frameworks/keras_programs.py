@@ -1,4 +1,4 @@
-"""Small models whose training NumPy can follow, for the tests of ps.keras."""
+"""Small models whose training NumPy can reproduce, for the tests of ps.keras."""
 
 import keras
 import numpy as np
@@ -38,7 +38,7 @@ def weights_of(model):
 
 def trained_by_hand(steps, weight_of=None):
     """Weights after SGD over `steps`, each the sample numbers of one global batch; and the mean
-    loss over all samples as they came, of each pass the caller hands in."""
+    loss over all samples of these steps."""
     data = samples()
     x = np.hstack([data["x"], np.ones((len(data["x"]), 1))]).astype(np.float64)
     y = data["y"].astype(np.float64)

@@ -33,7 +33,7 @@ def test_steps_are_pure_in_the_index():
         data[7]
 
 
-def test_each_sample_is_made_once_an_epoch_while_fit_asks_in_order():
+def test_each_sample_is_computed_once_per_epoch_while_fit_reads_in_order():
     made = []
 
     def count(sample):
@@ -43,7 +43,7 @@ def test_each_sample_is_made_once_an_epoch_while_fit_asks_in_order():
     ds = ps.from_tensor_slices(samples()).shuffle(seed=7).map(count).batch(16)
     data = ps.keras.dataset(ps.Loader(ds))
     linear().fit(data, epochs=3, shuffle=False, verbose=0)
-    # Keras looks at the first steps before it begins: they are kept, and not made again.
+    # Keras reads the first steps before it starts: they are cached, and not computed again.
     assert sorted(made) == sorted([*range(103)] * 3)
     assert data.epoch == 3
 
@@ -60,21 +60,21 @@ def test_gradient_loss_and_metrics_are_exact_on_uneven_data(batch):
     np.testing.assert_allclose(history["mse"][0], loss, **CLOSE)
 
 
-def test_a_fit_of_its_own_takes_the_same_steps():
+def test_a_separate_fit_takes_the_same_steps():
     model = linear()
     history = ps.keras.fit(model, keras_data(), epochs=3, verbose=0)
     np.testing.assert_allclose(weights_of(model), trained_by_hand(sum(planned(3), []))[0], **CLOSE)
     assert history.epoch == [0, 1, 2] and len(history.history["loss"]) == 3
 
 
-def test_a_second_fit_goes_on_with_the_next_epoch():
+def test_a_second_fit_continues_with_the_next_epoch():
     model, data = linear(), keras_data()
     for _ in range(3):
         model.fit(data, epochs=1, shuffle=False, verbose=0)
     np.testing.assert_allclose(weights_of(model), trained_by_hand(sum(planned(3), []))[0], **CLOSE)
 
 
-def test_evaluate_and_predict_see_every_sample_once():
+def test_evaluate_and_predict_use_every_sample_once():
     model, data = linear(metrics=["mse"]), keras_data()
     result = model.evaluate(data, verbose=0, return_dict=True)
     mean = (samples()["y"] ** 2).mean()
@@ -112,7 +112,7 @@ def test_fields_are_named():
         ps.keras.dataset(tuples, x="x")[0]
 
 
-def test_what_is_no_loader_or_has_no_end_is_refused():
+def test_other_objects_and_endless_data_raise():
     with pytest.raises(ps.ConfigError, match="expected a Loader"):
         ps.keras.dataset(table())
     with pytest.raises(ps.ConfigError, match="steps_per_epoch="):
@@ -130,7 +130,7 @@ def test_what_is_no_loader_or_has_no_end_is_refused():
         ps.keras.dataset(ps.Loader(ps.range(3).batch(4), tail="drop"))
 
 
-def test_a_loader_given_to_fit_itself_says_what_to_do():
+def test_a_loader_passed_to_fit_raises_with_a_remedy():
     with pytest.raises(ValueError, match=r"ps\.keras\.dataset\(loader\)"):
         linear().fit(ps.Loader(table()))
     with pytest.raises(ValueError, match=r"ps\.keras\.dataset\(ps\.Loader"):
@@ -140,7 +140,7 @@ def test_a_loader_given_to_fit_itself_says_what_to_do():
 # fit's own shuffle
 
 
-def test_fits_own_shuffle_trains_on_every_sample_and_is_told():
+def test_fits_own_shuffle_trains_on_every_sample_and_is_reported():
     made = []
 
     def note(sample):
@@ -154,7 +154,7 @@ def test_fits_own_shuffle_trains_on_every_sample_and_is_told():
     assert set(made) == set(range(103))
 
 
-def test_saving_under_fits_own_shuffle_is_refused(tmp_path):
+def test_saving_under_fits_own_shuffle_raises(tmp_path):
     data = keras_data(batch=4)
     resume = ps.keras.Resume(data, tmp_path, every=1)
     with pytest.warns(UserWarning, match="order of its own"), \
@@ -168,7 +168,7 @@ def test_saving_under_fits_own_shuffle_is_refused(tmp_path):
 
 
 def own_weights(ids):
-    """A user's weights: some samples weigh nothing, and one row is a tail's."""
+    """A user's weights: some samples have weight zero, and one row is padding."""
     return ((np.asarray(ids) * 7) % 5 / 2).astype(np.float64)
 
 
@@ -211,7 +211,7 @@ def test_logs_of_padded_batches_are_exact(user):
 
     plain = linear(weighted_metrics=["mse"])
     wrong = plain.fit(padded(user), shuffle=False, verbose=0).history
-    assert abs(wrong["mse"][0] - loss) > 1e-3 * loss  # what the wrapper is for
+    assert abs(wrong["mse"][0] - loss) > 1e-3 * loss  # the error without the wrapper
 
 
 def test_metrics_of_any_kind_are_wrapped_and_saved():
@@ -225,7 +225,7 @@ def test_metrics_of_any_kind_are_wrapped_and_saved():
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(wrapped))
     y = np.array([[0.0], [1.0], [1.0], [0.0]], "float32")
     for each in (wrapped, again):
-        # Two real rows of which one is hit, two of padding.
+        # Two real rows of which one is a hit, and two of padding.
         each.update_state(y, np.ones_like(y), np.array([2.0, 2.0, -0.0, -0.0], "float32"))
         assert float(each.result()) == 0.5
         each.reset_state()
@@ -248,7 +248,7 @@ def test_predictions_lose_their_padding():
 # Epochs in steps
 
 
-def test_epochs_of_fewer_steps_go_on_across_passes():
+def test_epochs_of_fewer_steps_continue_across_passes():
     model, data = linear(), keras_data(steps_per_epoch=5)
     assert len(data) == 5
     model.fit(data, epochs=3, shuffle=False, verbose=0)
@@ -273,7 +273,7 @@ def test_steps_per_epoch_of_fit_gives_epochs_that_continue_one_another():
                                                  verbose=0)):
         counted = Counted()
         model, data = linear(), keras_data()
-        model.fit(data, epochs=1, shuffle=False, verbose=0)  # a whole pass of 7 comes first
+        model.fit(data, epochs=1, shuffle=False, verbose=0)  # a whole pass of 7 steps comes first
         data.set_epoch(1)
         model.fit(data, epochs=4, steps_per_epoch=3, shuffle=False, verbose=0,
                   callbacks=[counted])
@@ -302,7 +302,7 @@ class Counted(keras.callbacks.Callback):
         self.epochs[-1] += 1
 
 
-def test_a_loader_with_steps_per_epoch_is_taken_as_it_is():
+def test_a_loader_with_steps_per_epoch_is_used_unchanged():
     model = linear()
     loader = ps.Loader(table(), steps_per_epoch=5)
     data = ps.keras.dataset(loader, x="x", y="y")
@@ -355,7 +355,7 @@ def test_evaluate_and_predict_of_a_stream():
     assert len(history["val_loss"]) == 2
 
 
-# What goes wrong
+# Errors
 
 
 def test_a_callbacks_own_error_is_not_replaced():
@@ -373,7 +373,7 @@ def test_a_callbacks_own_error_is_not_replaced():
         ps.keras.fit(linear(), ps.keras.dataset(ps.Loader(ds)), verbose=0, callbacks=[Broken()])
 
 
-def test_a_users_exception_comes_out_of_fit_as_it_was():
+def test_a_users_exception_in_fit_is_unchanged():
     def risky(sample):
         if sample["id"] == 42:
             raise OSError("cannot decode")

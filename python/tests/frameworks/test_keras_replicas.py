@@ -59,7 +59,7 @@ def test_b_103_by_16_trains_as_on_one_device(replicas):
 
 
 def test_b_103_by_16_crashes_without():
-    """What is spared: plain Keras cannot begin where 3 replicas do not divide the batch."""
+    """Plain Keras cannot start if 3 replicas do not divide the batch."""
     arrays = samples()
     with pytest.raises(Exception, match="must have the same size and shape"):
         under(strategy_of(3)).fit(arrays["x"], arrays["y"], batch_size=16, verbose=0)
@@ -67,7 +67,7 @@ def test_b_103_by_16_crashes_without():
 
 @pytest.mark.parametrize("replicas", [2, 4])
 def test_b_tail_of_one(replicas):
-    """97 samples: one is left for the last step, and weighs as much as it would alone."""
+    """97 samples: the last step has one, with the weight it would have on one device."""
     strategy = strategy_of(replicas)
     data = keras_data(97).to_tf(strategy)
     model = under(strategy)
@@ -114,12 +114,12 @@ def test_predictions_come_back_in_order_without_padding():
     np.testing.assert_allclose(rows, samples()["x"][order].sum(axis=1, keepdims=True), **CLOSE)
 
 
-def test_what_is_no_strategy_is_refused():
+def test_other_objects_than_strategies_raise():
     with pytest.raises(ps.ConfigError, match="tf.distribute strategy"):
         keras_data().to_tf("mirrored")
 
 
-def test_d_resume_fit_goes_on_with_other_replicas(tmp_path):
+def test_d_resume_fit_resumes_with_other_replicas(tmp_path):
     class Stop(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch, logs=None):
             if batch == 3:
@@ -143,7 +143,7 @@ def test_d_resume_fit_goes_on_with_other_replicas(tmp_path):
 
 @pytest.mark.parametrize("replicas", [2, 3])
 def test_a001_batch_100_by_16_with_tensorflows_own_collectives(replicas):
-    """In a process of its own, as a user's program is."""
+    """In a separate process, like a user's program."""
     program = f"""
         import numpy as np, tensorflow as tf
         tf.config.set_logical_device_configuration(
@@ -166,7 +166,7 @@ def test_a001_batch_100_by_16_with_tensorflows_own_collectives(replicas):
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     expected, weight, bias = 0.0, 0.0, 0.0
-    for count in [16] * 6 + [4]:  # every sample is alike: the tail's 4 move as far as 16 do
+    for count in [16] * 6 + [4]:  # samples are equal: 4 move the weights as far as 16 do
         error = weight + bias - 1
         expected += error**2 / 7
         weight, bias = weight - 0.01 * 2 * error, bias - 0.01 * 2 * error
@@ -215,7 +215,7 @@ def test_a000_sequence_even():
     batches = Batches([4] * 7)
     np.testing.assert_allclose(fit_sequence(batches, 2), trained_by_hand(batches.steps())[0],
                                **CLOSE)
-    assert len(batches.calls) <= 8  # 7, and one again at the end: others take 15
+    assert len(batches.calls) <= 8  # 7, and one again at the end: others need 15
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -231,7 +231,7 @@ def test_a000_sequence_odd_batch(seed):
 
 
 def test_c_workers_epochs():
-    """Shuffled anew in every epoch, with workers: no sample is missing."""
+    """Reshuffled in every epoch, with workers: no sample is missing."""
     batches = Batches([4] * 25)
     spec = (ps.Field("float32", (4,)), ps.Field("float32", (1,)))
     ds = ps.from_sequence(batches, spec=spec, check=False).shuffle(seed=3)
@@ -270,7 +270,7 @@ def test_b_drop_remainder():
 
 @pytest.mark.parametrize("replicas", [1, 2, 4])
 def test_b_ghost_step(replicas):
-    """A stream of 7 steps, Adam: the steps that were asked for, on every replica alike."""
+    """A stream of 7 steps, Adam: the requested steps, the same on every replica."""
     def rows():
         for row in zip(samples()["x"][:112 - 9], samples()["y"]):
             yield row

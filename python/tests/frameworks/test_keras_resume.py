@@ -40,7 +40,7 @@ class StopAt(keras.callbacks.Callback):
 
 @pytest.mark.parametrize("steps_per_epoch", [None, 5])
 @pytest.mark.parametrize("stop", [(0, 1), (1, 0), (1, 3), (2, 4)])
-def test_a_fit_goes_on_in_the_middle_of_an_epoch(tmp_path, stop, steps_per_epoch):
+def test_a_fit_resumes_in_the_middle_of_an_epoch(tmp_path, stop, steps_per_epoch):
     def program(*callbacks):
         keras.utils.set_random_seed(0)
         model = linear(keras.optimizers.Adam(0.1))
@@ -59,7 +59,7 @@ def test_a_fit_goes_on_in_the_middle_of_an_epoch(tmp_path, stop, steps_per_epoch
     model = linear(keras.optimizers.Adam(0.1))
     ps.keras.fit(model, keras_data(steps_per_epoch=steps_per_epoch), epochs=3, verbose=0)
     np.testing.assert_allclose(resumed, weights_of(model), rtol=1e-6, atol=1e-7)
-    # All is done: nothing is trained again.
+    # Everything is done: nothing is trained again.
     assert program()[2] == iterations
 
 
@@ -94,14 +94,14 @@ def saved(tmp_path):
     return tmp_path, ps.keras.Resume(keras_data(), tmp_path)
 
 
-def test_weights_that_are_not_those_that_were_saved_are_refused(saved):
+def test_weights_that_differ_from_the_saved_ones_are_rejected(saved):
     folder, resume = saved
     (weights,) = folder.glob("*.weights.h5")
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(ps.StateError, match="checksum differs.*start over"):
         resume.restore(linear())
-    weights.write_bytes(b"")  # as a power cut may leave it
+    weights.write_bytes(b"")  # as after a power failure
     with pytest.raises(ps.StateError, match="checksum differs"):
         resume.restore(linear())
     weights.unlink()
@@ -134,7 +134,7 @@ def test_weights_are_on_disk_before_the_state_names_them(tmp_path, monkeypatch):
     assert events[0][1].endswith(".weights.h5") and events[2][1] == events[4][1] == "s"
 
 
-def test_drafts_of_processes_that_were_killed_are_removed(saved):
+def test_temporary_files_of_killed_processes_are_removed(saved):
     folder, _ = saved
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], check=True,
                           capture_output=True, text=True).stdout.strip()
@@ -184,7 +184,7 @@ def test_a_plain_fit_of_a_resumed_epoch_does_not_shorten_the_others():
     assert len(data) == 7
 
 
-def test_a_loader_with_a_state_is_taken_where_it_is():
+def test_a_loader_with_a_state_starts_at_its_position():
     before = ps.Loader(table())
     loop = iter(before)
     for _ in range(3):

@@ -1,6 +1,6 @@
 """The rows of docs/scenarios.md that are a fit, under the real Keras, on every backend.
 
-The names begin with the row's. Rows that need several replicas are in test_keras_replicas.py.
+Names start with those of the rows. Rows that need several replicas are in test_keras_replicas.py.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ def ones(count):
 
 
 def stream(batches, size=16, seen=None):
-    """A generator of rows; nobody knows how many before it ends."""
+    """A generator of rows; its length is unknown until it ends."""
     def rows():
         for number in range(batches * size):
             if seen is not None and number % size == 0:
@@ -56,7 +56,7 @@ class Steps(keras.callbacks.Callback):
 
 
 def test_a000_zero_padding():
-    """Policy pad: the empty rows weigh nothing, and loss 1.0 is logged as 1.0."""
+    """Policy pad: the empty rows have weight zero, and loss 1.0 is logged as 1.0."""
     exact = ps.keras.ExactLoss("mse")
     data = ps.keras.dataset(ps.Loader(ps.from_tensor_slices(ones(21)).batch(4), tail="pad"))
     model = ones_model(weighted_metrics=[exact.metric])
@@ -68,13 +68,13 @@ def test_a000_zero_padding():
 
 def test_a001_finite_generator():
     steps = Steps()
-    data = ps.keras.dataset(ps.Loader(stream(7).batch(16)))  # nobody says how many steps
+    data = ps.keras.dataset(ps.Loader(stream(7).batch(16)))  # no number of steps is given
     history = ps.keras.fit(ones_model(), data, epochs=3, verbose=0, callbacks=[steps]).history
     assert steps.epochs == [7, 7, 7] and history["loss"] == [1.0, 1.0, 1.0]
 
 
 def test_a001_repeat_steps():
-    """30 steps of 16 are 4 rounds of 103 samples and 68 of the fifth: weights say which."""
+    """30 steps of 16 are 4 rounds of 103 samples and 68 of the fifth: the weights tell which."""
     ds = ps.from_tensor_slices(samples()).repeat().batch(16)
     data = ps.keras.dataset(ps.Loader(ds), x="x", y="y", steps_per_epoch=10)
     steps, model = Steps(), linear()
@@ -94,7 +94,7 @@ def test_a001_take():
 
 @pytest.mark.parametrize("optimizer", ["Adam", "AdamW"])
 def test_b_ghost_step(optimizer):
-    """A stream's end costs nothing: the same weights as data of known length."""
+    """The end of a stream adds no step: the same weights as data of known length."""
     def trained(dataset, **options):
         model = ones_model(getattr(keras.optimizers, optimizer)(0.01))
         data = ps.keras.dataset(ps.Loader(dataset.batch(16)), **options)
@@ -148,7 +148,7 @@ def test_b_peek():
     ps.keras.fit(ones_model(), data, epochs=4, verbose=0, callbacks=[steps])
     assert steps.epochs == [4, 4, 4, 4]
     assert trained == [(0, step) for step in range(12)] + [(1, step) for step in range(4)]
-    assert seen[:12] == list(range(12))  # no batch was pulled out of turn
+    assert seen[:12] == list(range(12))  # no batch was pulled out of order
 
 
 def test_b_validation():
@@ -191,7 +191,7 @@ def test_d_ragged_last():
     model = linear_of_two()
     model.fit(data, shuffle=False, verbose=0)
     weights, bias = np.zeros(2), 0.0
-    for _ in range(7):  # samples are alike: one moves the weights as far as four
+    for _ in range(7):  # samples are equal: one moves the weights as far as four
         error = weights.sum() + bias - 1
         weights, bias = weights - 0.05 * 2 * error, bias - 0.05 * 2 * error
     np.testing.assert_allclose(weights_of(model), [*weights, bias], rtol=1e-5)
@@ -209,11 +209,11 @@ def test_d_other_width():
     steps = Steps()
     with pytest.raises(ps.SampleError, match=r"get\(6\).*f32\[3\].*f32\[2\]"):
         ps.keras.fit(ones_model(), data, verbose=0, callbacks=[steps])
-    assert steps.epochs in ([6], [5])  # what came before it was trained on; Keras reads ahead
+    assert steps.epochs in ([6], [5])  # the steps before it were trained; Keras reads ahead
 
 
 def test_d_resume_fit(tmp_path):
-    """Stopped at epoch 2, step 3 of 5: goes on at step 4, and no sample is visited again."""
+    """Stopped at epoch 2, step 3 of 5: resumes at step 4, and no sample is repeated."""
     class Stop(keras.callbacks.Callback):
         def __init__(self):
             super().__init__()
@@ -249,7 +249,7 @@ def test_d_resume_fit(tmp_path):
 
 
 def folder_of_pngs(root, count=20):
-    """Dark ones and bright ones, 100 x 100."""
+    """Dark and bright images of 100 x 100."""
     for label, level in (("bright", 200), ("dark", 40)):
         (root / label).mkdir(parents=True)
         for number in range(count // 2):
@@ -296,7 +296,7 @@ def test_d_corrupt_png(tmp_path):
 
 
 def test_a003_inner_iterator():
-    """The right version of it: what pulls an iterator is one, and says nothing of indices."""
+    """The correct version: a generator around the iterator, without indices."""
     pulled = []
 
     def rows():

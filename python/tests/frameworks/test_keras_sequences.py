@@ -1,4 +1,4 @@
-"""ps.from_sequence takes real keras.utils.PyDataset objects as they are."""
+"""ps.from_sequence accepts real keras.utils.PyDataset objects unchanged."""
 
 import os
 
@@ -11,7 +11,7 @@ import penstock as ps  # noqa: E402
 
 
 class Batches(keras.utils.PyDataset):
-    """A user's, with all that the base class brings."""
+    """A user's PyDataset, with everything from the base class."""
 
     def __init__(self, make=None, count=7, **options):
         super().__init__(**options)
@@ -35,7 +35,7 @@ class Batches(keras.utils.PyDataset):
 
 @pytest.mark.parametrize("options", [{}, {"workers": 4, "max_queue_size": 2},
                                      {"workers": 2, "use_multiprocessing": True}])
-def test_each_index_is_asked_once_whatever_the_workers(options):
+def test_each_index_is_requested_once_for_any_number_of_workers(options):
     batches = Batches(**options)
     loader = ps.Loader(ps.from_sequence(batches))
     for _ in range(2):
@@ -55,7 +55,7 @@ def test_each_index_is_asked_once_whatever_the_workers(options):
     (lambda i: np.ones((3, 2)), np.ndarray),
     (lambda i: (keras.ops.ones((3, 2)), keras.ops.zeros((3,))), tuple),
 ])
-def test_what_they_return_is_taken_as_it_is(make, expected):
+def test_returned_batches_are_used_unchanged(make, expected):
     batch = next(iter(ps.Loader(ps.from_sequence(Batches(make)))))
     assert isinstance(batch.numpy(), expected) and len(batch) == 3
 
@@ -69,7 +69,7 @@ def test_batches_of_other_sizes_are_cut_over_ranks():
 
 
 class Counted(keras.utils.PyDataset):
-    """One that says its number of batches the other way."""
+    """One with num_batches as a property."""
 
     batches = 3
 
@@ -85,7 +85,7 @@ def test_the_number_of_batches_may_be_a_property():
     assert len(ps.Loader(ps.from_sequence(Counted()))) == 3
 
 
-def test_those_without_a_number_are_refused():
+def test_sequences_without_a_length_are_rejected():
     endless = Counted()
     endless.batches = None
     with pytest.raises(ps.ConfigError, match="Counted is endless.*from_generator"):

@@ -18,7 +18,7 @@ if os.environ.get("KERAS_BACKEND", "tensorflow") != "tensorflow":
 
 
 def make_photos(folder):
-    """A folder of pictures in two classes, for the pages that read one called `photos`."""
+    """A folder of images in two classes, for the pages that read one called `photos`."""
     pixels = bytes(range(256)) * 75  # 80 x 80 x 3
     for number in range(150):
         path = folder / f"photos/{'cat' if number % 2 else 'dog'}/{number}.ppm"

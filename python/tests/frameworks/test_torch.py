@@ -1,4 +1,4 @@
-"""ps.torch against the real torch: faces, state, and gradients that are exact on uneven data."""
+"""ps.torch against the real torch: adapters, state, and exact gradients on uneven data."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ def table(count=103):
 
 
 class Squares(Dataset):
-    """Somebody's map-style dataset."""
+    """A user's map-style dataset."""
 
     def __init__(self, count=103):
         self.count = count
@@ -38,7 +38,7 @@ class Squares(Dataset):
         return torch.tensor(index * index, dtype=torch.float64), index
 
 
-# The loader as it is
+# The loader itself
 
 
 def test_batches_are_tensors_on_the_memory_of_the_batch():
@@ -50,7 +50,7 @@ def test_batches_are_tensors_on_the_memory_of_the_batch():
     assert len(set(tensors["id"].tolist())) == 16
 
 
-def test_everything_with_a_place_keeps_the_stateful_protocol():
+def test_everything_with_a_position_implements_the_stateful_protocol():
     loader = ps.Loader(table().batch(16))
     for stateful in (loader, ps.torch.IterableDataset(loader), ps.torch.BatchSampler(103, 16)):
         assert isinstance(stateful, Stateful)
@@ -75,7 +75,7 @@ def test_a_state_is_loaded_by_torch_load_with_weights_only(tmp_path):
     assert torch.load(tmp_path / "state.pt", weights_only=True) == loader.state_dict()
 
 
-def test_a_loader_does_not_travel_to_workers():
+def test_a_loader_cannot_be_sent_to_workers():
     with pytest.raises(TypeError, match="num_workers=0"):
         import pickle
         pickle.dumps(ps.Loader(table().batch(16)))
@@ -84,7 +84,7 @@ def test_a_loader_does_not_travel_to_workers():
 # An IterableDataset
 
 
-def test_an_iterable_dataset_gives_whole_batches_through_a_dataloader():
+def test_an_iterable_dataset_yields_whole_batches_through_a_dataloader():
     face = ps.torch.IterableDataset(ps.Loader(table().batch(16)))
     loader = DataLoader(face, batch_size=None)
     assert len(face) == len(loader) == 7
@@ -94,18 +94,18 @@ def test_an_iterable_dataset_gives_whole_batches_through_a_dataloader():
     assert epochs[0] != epochs[1]
 
 
-def test_an_iterable_dataset_converts_as_told():
+def test_an_iterable_dataset_converts_as_configured():
     face = ps.torch.IterableDataset(ps.Loader(table().batch(16)), convert=lambda batch: batch)
     assert [batch.step for batch in DataLoader(face, batch_size=None)] == list(range(7))
 
 
-def test_an_iterable_dataset_refuses_worker_processes():
+def test_an_iterable_dataset_rejects_worker_processes():
     face = ps.torch.IterableDataset(ps.Loader(table().batch(16)))
     with pytest.raises(Exception, match="num_workers=0"):
         next(iter(DataLoader(face, batch_size=None, num_workers=2)))
 
 
-def test_set_epoch_after_a_state_of_that_epoch_keeps_the_place():
+def test_set_epoch_after_a_state_of_that_epoch_keeps_the_position():
     face = ps.torch.IterableDataset(ps.Loader(table().batch(16)))
     face.set_epoch(2)
     loop = iter(face)
@@ -115,13 +115,13 @@ def test_set_epoch_after_a_state_of_that_epoch_keeps_the_place():
     expected = [batch["id"].tolist() for batch in loop]
     later = ps.torch.IterableDataset(ps.Loader(table().batch(16)))
     later.load_state_dict(state)
-    later.set_epoch(2)  # as training loops do at the top of an epoch
+    later.set_epoch(2)  # like training loops at the start of an epoch
     assert [batch["id"].tolist() for batch in later] == expected
-    later.set_epoch(2)  # nothing was loaded since: from its start
+    later.set_epoch(2)  # nothing was loaded since: starts at the beginning
     assert len(list(later)) == 7
 
 
-# A BatchSampler for somebody's dataset
+# A BatchSampler for a user's dataset
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -154,14 +154,14 @@ def test_a_batch_sampler_has_the_tails_of_a_loader(tail, sizes):
     assert [len(numbers) for numbers in ps.torch.BatchSampler(103, 16, tail=tail)] == sizes
 
 
-def test_a_batch_sampler_refuses_what_a_process_could_not_follow():
+def test_a_batch_sampler_rejects_empty_shares_and_unsized_data():
     with pytest.raises(ps.ConfigError, match="empty"):
         ps.torch.BatchSampler(17, 16, world=4, rank=0, empty="refuse")
     with pytest.raises(ps.ConfigError, match="no len"):
         ps.torch.BatchSampler(iter([1]), 16)
 
 
-def test_a_batch_sampler_goes_on_where_its_state_was_taken():
+def test_a_batch_sampler_resumes_from_its_state():
     sampler = ps.torch.BatchSampler(103, 16, seed=7)
     loop = iter(DataLoader(Squares(), batch_sampler=sampler))
     for _ in range(3):
@@ -174,7 +174,7 @@ def test_a_batch_sampler_goes_on_where_its_state_was_taken():
     assert list(later) == expected
 
 
-def test_a_state_counts_what_was_received_and_not_what_workers_took():
+def test_a_state_counts_received_batches_and_not_prefetched_ones():
     sampler = ps.torch.BatchSampler(103, 16, seed=7)
     loop = iter(DataLoader(Squares(), batch_sampler=sampler, num_workers=2))
     for _ in range(2):
@@ -189,7 +189,7 @@ def test_a_state_counts_what_was_received_and_not_what_workers_took():
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_shares_go_along_with_a_dataloader(workers):
+def test_shares_match_the_batches_of_a_dataloader(workers):
     sampler = ps.torch.BatchSampler(103, 16, seed=7, world=3, rank=2)
     with pytest.raises(ps.ConfigError, match="no epoch has begun"):
         next(sampler.shares())
@@ -208,7 +208,7 @@ def test_shares_go_along_with_a_dataloader(workers):
 
 
 def exact_mean(world, tail, count=103):
-    """The mean over processes of what each calls backward() on, and what one process has."""
+    """The mean over processes of the loss of each backward(), and that of a single process."""
     values = torch.arange(count, dtype=torch.float64) ** 2
     loops = [ps.Loader(ps.range(count).shuffle(seed=7).batch(16), world=world, rank=rank,
                        tail=tail) for rank in range(world)]
@@ -232,7 +232,7 @@ def test_losses_of_several_dimensions_are_averaged_within_a_row():
     assert torch.allclose(ps.torch.weighted_mean(losses, batch), losses.mean(), rtol=1e-15)
 
 
-def test_one_number_is_taken_where_no_row_is_padding():
+def test_a_scalar_loss_is_accepted_if_no_row_is_padding():
     full, *_, tail = ps.Loader(ps.range(103).batch(16), world=2, rank=0)
     assert ps.torch.weighted_mean(torch.tensor(3.0), full).item() == 3.0
     assert ps.torch.weighted_mean(torch.tensor(7.0), tail).item() == pytest.approx(8.0)
@@ -249,7 +249,7 @@ def test_an_empty_share_takes_part_with_a_gradient_of_zero():
     assert weight.grad.tolist() == [0.0]
 
 
-def test_what_is_no_loss_of_the_batch_is_refused():
+def test_a_loss_of_another_shape_or_type_raises():
     batch = next(iter(ps.Loader(ps.range(103).batch(16))))
     with pytest.raises(ps.ConfigError, match=r"\(5,\) for a batch of 16 rows"):
         ps.torch.weighted_mean(torch.zeros(5), batch)
@@ -289,7 +289,7 @@ def test_ddp_learns_the_weights_of_one_process(one_process, processes, tail, tmp
     assert (weights_in(tmp_path / "weights.pt") - one_process).abs().max() < 1e-12
 
 
-def test_ddp_stops_on_two_processes_and_goes_on_with_three(one_process, tmp_path):
+def test_ddp_stops_on_two_processes_and_resumes_with_three(one_process, tmp_path):
     run_example(2, "--checkpoint", tmp_path / "weights.pt", "--stop-after", 10)
     run_example(3, "--checkpoint", tmp_path / "weights.pt", "--resume")
     assert (weights_in(tmp_path / "weights.pt") - one_process).abs().max() < 1e-12

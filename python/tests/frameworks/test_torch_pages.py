@@ -1,4 +1,4 @@
-"""Whole programs of the pages, run under torchrun; and what README says of torch."""
+"""Whole programs of the pages, run under torchrun; and README's claims about torch."""
 
 import os
 import re
