@@ -129,7 +129,7 @@ class PlanInWords(unittest.TestCase):
             self.skipTest("a build without fault points")
         done = plan(100, 10, 2, "--check", faults="cut.twice:4")
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stdout, r"DOES NOT HOLD: sample \d+ comes once more .*step 3")
+        self.assertRegex(done.stdout, r"DOES NOT HOLD: sample \d+ is delivered too often .*step 3")
         wrong = json.loads(plan(100, 10, 2, "--check", "--json", faults="cut.twice:4").stdout)
         self.assertFalse(wrong["check"]["ok"])
         self.assertEqual(wrong["check"]["wrong"]["replica"], 1)

@@ -153,7 +153,7 @@ def test_wrong_arguments_raise_before_it_runs():
         ps.range(4).batch(2, collate_fn=3)
     with pytest.raises(ps.ConfigError, match="workers= is for a collate_fn"):
         ps.range(4).batch(2, workers=2)
-    with pytest.raises(ps.ConfigError, match="only running shows.*declare spec="):
+    with pytest.raises(ps.ConfigError, match="unknown before running.*declare spec="):
         ps.range(4).batch(2, collate_fn=np.array).map_batch(lambda x: x, spec=ps.Field("int64"))
     known = ps.range(4).batch(2, collate_fn=np.array, spec=ps.Field("int64"))
     assert rows_of(ps.Loader(known.map_batch(lambda x: x + 1))) == [1, 2, 3, 4]

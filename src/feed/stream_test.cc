@@ -368,8 +368,10 @@ TEST(StreamTest, VerbsThatAStreamDoesNotSupportThrowWithARemedy) {
     EXPECT_THAT(error.remedy(), HasSubstr(remedy));
   };
   const Dataset stream = generated(9);
-  refused([&] { (void)stream.shuffle({.window = 0}); }, "window of 0", "number of elements");
-  refused([&] { (void)Dataset::range(9).shuffle({.window = 0}); }, "window of 0", "number");
+  refused([&] { (void)stream.shuffle({.window = 0}); }, "window must be positive",
+          "number of elements");
+  refused([&] { (void)Dataset::range(9).shuffle({.window = 0}); }, "window must be positive",
+          "number");
   refused([&] { (void)stream.shuffle(); }, "shuffle", "window");
   refused([&] { (void)stream.batch(2).shuffle(); }, "shuffle", "window");
   refused([&] { (void)stream.cache(); }, "cache", "select");

@@ -142,7 +142,7 @@ TEST(CheckTest, ACutThatDeliversASampleTwiceIsDetected) {
   EXPECT_THAT(*check.wrong,
               AllOf(Field(&PassCheck::Wrong::sample, SampleKey{0, 34}),
                     Field(&PassCheck::Wrong::step, 3U), Field(&PassCheck::Wrong::share, 1U),
-                    Field(&PassCheck::Wrong::what, HasSubstr("once more than it should"))));
+                    Field(&PassCheck::Wrong::what, HasSubstr("is delivered too often"))));
   EXPECT_EQ(wrong(plan.check()), "");
 }
 

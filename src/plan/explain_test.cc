@@ -54,7 +54,7 @@ TEST(ExplainTest, SamplesDroppedByATailAreCounted) {
 
 TEST(ExplainTest, SamplesRepeatedByAWrapAreCounted) {
   EXPECT_THAT(Plan(numbers(103).batch(16), {.tail = Tail::wrap}).explain(),
-              AllOf(HasSubstr("7 steps, 112 samples"), HasSubstr("wrap: 9 samples come once more"),
+              AllOf(HasSubstr("7 steps, 112 samples"), HasSubstr("wrap: 9 samples are repeated"),
                     HasSubstr("weight 1")));
   EXPECT_THAT(Plan(numbers(96).batch(16), {.tail = Tail::wrap}).explain(), Not(HasSubstr("wrap:")));
 }
