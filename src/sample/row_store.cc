@@ -136,7 +136,7 @@ RowStore::Claim::~Claim() {
   }
 }
 
-bool RowStore::wait_for(std::uint64_t number, bool (*wanted)()) {
+bool RowStore::wait_for(std::uint64_t number, const std::function<bool()>& wanted) {
   constexpr std::chrono::milliseconds kLook{50};
   constexpr int kLooksMax = 600;
   Shard& shard = shard_of(number / kChunkRows);

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -47,7 +48,7 @@ class RowStore {
   /// Waits until no other thread computes row `number`. Returns false once `wanted()` returns
   /// false. Call it without a claim, so that no two threads wait for each other. A thread that has
   /// not finished after 30 s (it may be stuck forever) loses its claim.
-  bool wait_for(std::uint64_t number, bool (*wanted)());
+  bool wait_for(std::uint64_t number, const std::function<bool()>& wanted);
   [[nodiscard]] bool has(std::uint64_t number);
   /// Stores the rows of `block`, except those already stored, until the limit is reached.
   void put(std::span<const std::uint64_t> numbers, const BlockView& block);

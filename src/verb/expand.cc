@@ -153,7 +153,7 @@ class ExpandCursor final : public Cursor {
       if (!more) return std::move(more.failure());
       if (!*more) return lost();
       if (next == wanted.size() || wanted[next].first != index_ - 1) continue;
-      if (auto done = open_element(slots_[wanted[next++].second], std::move(at)); !done)
+      if (auto done = open_element(slots_[wanted[next++].second], std::move(at), pulling); !done)
         return done;
     }
     for (Slot& slot : slots_)
@@ -273,7 +273,7 @@ class ExpandCursor final : public Cursor {
   }
 
   /// Opens the dataset of the pulled element.
-  Result<void> open_element(Slot& slot, Anchor before) {
+  Result<void> open_element(Slot& slot, Anchor before, const Pulling& pulling) {
     const BlockView element = element_.rows(0, 1);
     pulling.context.doing(expansion_.title, element.identity.sample_id[0], 1);
     FlowPtr flow;
@@ -305,7 +305,7 @@ class ExpandCursor final : public Cursor {
         input_ended_ = true;
         return {};
       }
-      auto done = open_element(slot, std::move(before));
+      auto done = open_element(slot, std::move(before), pulling);
       if (done || pulling.failures == nullptr || done.failure().must_raise()) return done;
       pulling.failures->add(std::move(done.failure()), nullptr);
     }

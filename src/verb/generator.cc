@@ -34,7 +34,7 @@ class GeneratorCursor final : public Cursor {
  public:
   GeneratorCursor(const GeneratorFlow& flow, Turn turn) : flow_(flow), turn_(turn) {}
 
-  Result<std::size_t> pull(const BlockView& out, Pulling&) override {
+  Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
     if (ended_) return std::size_t{0};
     for (std::size_t row = 0; row < out.rows; ++row)
       out.identity.sample_id[row] = flow_.first_id_ + pulled_ + row;
