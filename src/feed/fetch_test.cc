@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/temp_folder_for_tests.h"
 #include "base/thread.h"
 #include "penstock/clock.h"

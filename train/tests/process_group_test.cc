@@ -11,6 +11,7 @@
 
 #include <optional>
 
+#include "base/report.h"
 #include "base/thread.h"
 #include "base/world.h"
 #include "heard.h"
