@@ -4,6 +4,7 @@
 #include <penstock/batch.h>
 #include <penstock/block.h>
 #include <penstock/dataset.h>
+#include <penstock/epoch_iterator.h>
 #include <penstock/error.h>
 #include <penstock/function.h>
 #include <penstock/image.h>
