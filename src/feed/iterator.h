@@ -9,7 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "base/fault.h"
 #include "base/pool.h"
 #include "base/report.h"
 #include "feed/compute_alone.h"
@@ -80,10 +79,6 @@ class Iterator::Impl {
     const bool may_be_end = std::exchange(may_be_end_, false);
     std::optional<StepBatches> batches;
     if (streamed() || !at_end()) batches = attempt([this] { return run_->next(); });
-    // Without the promise the end is a step, the last one once more.
-    if (PENSTOCK_OFF("stream.end") && !batches && streamed() && step_ == run_->delivered())
-      return replay(step_++ - 1);
-    if (!batches && PENSTOCK_OFF("epoch.fresh")) return std::nullopt;
     if (!batches) {
       go_to(epoch_ + 1, 0, plan_.data()->geometry);
       // The state was taken at the end before that was known: it is the start of the next epoch.

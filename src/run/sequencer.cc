@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "base/digest.h"
-#include "base/fault.h"
 #include "sample/rows.h"
 
 namespace penstock {
@@ -28,7 +27,6 @@ Sequencer::Sequencer(std::shared_ptr<const PlanData> plan, std::uint64_t pass, S
 
 Result<void> Sequencer::begin(Pulling& pulling) {
   cursor_ = plan_->program.stream->open({pass_, 0});
-  if (PENSTOCK_OFF("stream.peek")) (void)cursor_->pull(*std::make_unique<PulledStep>(), pulling);
   if (!start_.anchor) return {};
   // What was left out on the way here has been told already.
   RowFailures told;
