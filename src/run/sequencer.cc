@@ -1,4 +1,3 @@
-// tested in src/feed/stream_test.cc
 #include "run/sequencer.h"
 
 #include <fmt/format.h>
