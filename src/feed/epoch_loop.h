@@ -4,9 +4,31 @@
 #include <atomic>
 #include <cstdint>
 
-#include "feed/one_batch.h"
+#include "base/fault.h"
+#include "base/report.h"
 
 namespace penstock {
+
+/// Detects loops that take one batch from each new iterator: they see the start of an epoch again
+/// and again, and pay for starting it each time. Shared by a loader and its iterators. Thread-safe.
+class OneBatchWatch {
+ public:
+  /// An iterator or a loop has ended after `batches` batches.
+  void done(std::uint64_t batches) {
+    constexpr unsigned kTooMany = 3;
+    if (batches == 0) return;
+    if (batches > 1) {
+      in_a_row_ = 0;
+    } else if (++in_a_row_ == kTooMany && !PENSTOCK_OFF("warn.one_batch_iterators")) {
+      report(
+          "three iterators in a row gave one batch each, and each starts an epoch anew: keep one "
+          "iterator and call next() on it");
+    }
+  }
+
+ private:
+  std::atomic<unsigned> in_a_row_{0};
+};
 
 /// The loops over one position, one after the other. A loop that is left inside its epoch ends that
 /// epoch: the next loop begins the next one. A loop that came to the end, and one whose position

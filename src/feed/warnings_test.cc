@@ -4,7 +4,6 @@
 
 #include "base/launch_table_for_tests.h"
 #include "base/report.h"
-#include "feed/one_batch.h"
 #include "penstock/loader.h"
 
 namespace penstock {
