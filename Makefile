@@ -160,7 +160,7 @@ scenarios-off: python  ## each scenario with its feature switched off, which mus
 	python3 tools/scenarios.py --off
 
 scenarios-smoke: python  ## three rows of scenarios-off, Python only
-	python3 tools/scenarios.py --off --python-only --rows b_103_by_16,d_resume_fit,b_custom_mean
+	python3 tools/scenarios.py --off --python-only --rows b_10_batches_4_replicas,c_cache_partial,b_steps_below_pass
 
 mutants: setup .venv/torch  ## one-line bugs that a test must detect, in every part (ONLY=part of a name)
 	python3 tests/mutants/run.py $(addprefix --only ,$(ONLY))

@@ -173,7 +173,7 @@ def mutants() -> dict[str, str]:
     spec = importlib.util.spec_from_file_location("mutants", ROOT / "tests/mutants/mutants.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return {mutant.scenario: mutant.name for mutant in module.MUTANTS if mutant.scenario}
+    return {row: mutant.name for mutant in module.MUTANTS for row in mutant.scenario.split()}
 
 
 def run_tests(binary: Path, row: str, off: str = "") -> tuple[bool, dict[str, str]]:

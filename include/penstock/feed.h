@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include <penstock/epoch_iterator.h>
 #include <penstock/ledger.h>
 #include <penstock/options.h>
 #include <penstock/plan.h>
@@ -71,36 +72,14 @@ class Feed {
 
   /// `for (const Step& step : feed)` yields the rest of the epoch. Leaving the loop early ends the
   /// epoch. Blocks and throws like `next`.
-  class EpochIterator;
-  struct EpochEnd {};
-  EpochIterator begin();
-  EpochEnd end() { return {}; }
+  EpochIterator<Feed, Step> begin();
+  std::default_sentinel_t end() { return {}; }
 
  private:
   friend class Strategy;
   class Impl;
   explicit Feed(std::unique_ptr<Impl> impl);
-  void loop_ended();
   std::unique_ptr<Impl> impl_;
-};
-
-class Feed::EpochIterator {
- public:
-  using value_type = Step;
-  using difference_type = std::ptrdiff_t;
-  explicit EpochIterator(Feed* feed) : feed_(feed) { ++*this; }
-  const Step& operator*() const { return *step_; }
-  EpochIterator& operator++() {
-    step_ = feed_->next();
-    if (!step_) feed_->loop_ended();
-    return *this;
-  }
-  void operator++(int) { ++*this; }
-  friend bool operator==(const EpochIterator& it, EpochEnd) { return !it.step_; }
-
- private:
-  Feed* feed_;
-  std::optional<Step> step_;
 };
 
 }  // namespace penstock

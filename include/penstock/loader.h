@@ -12,6 +12,7 @@
 
 #include <penstock/batch.h>
 #include <penstock/dataset.h>
+#include <penstock/epoch_iterator.h>
 #include <penstock/iterator.h>
 #include <penstock/ledger.h>
 #include <penstock/options.h>
@@ -63,35 +64,11 @@ class Loader {
 
   /// `for (const Batch& batch : loader)` yields the rest of the epoch. Leaving the loop early ends
   /// the epoch: the next loop starts the next one. Blocks and throws like `next`.
-  class EpochIterator;
-  struct EpochEnd {};
-  EpochIterator begin();
-  EpochEnd end() { return {}; }
+  EpochIterator<Loader, Batch> begin();
+  std::default_sentinel_t end() { return {}; }
 
  private:
   std::unique_ptr<Iterator> own_;
-  bool in_loop_ = false;
-  std::uint64_t loop_batches_ = 0;
-};
-
-class Loader::EpochIterator {
- public:
-  using value_type = Batch;
-  using difference_type = std::ptrdiff_t;
-  explicit EpochIterator(Loader* loader) : loader_(loader) { ++*this; }
-  const Batch& operator*() const { return *batch_; }
-  EpochIterator& operator++() {
-    batch_ = loader_->next();
-    if (!batch_) loader_->in_loop_ = false;
-    ++loader_->loop_batches_;
-    return *this;
-  }
-  void operator++(int) { ++*this; }
-  friend bool operator==(const EpochIterator& it, EpochEnd) { return !it.batch_; }
-
- private:
-  Loader* loader_;
-  std::optional<Batch> batch_;
 };
 
 }  // namespace penstock

@@ -10,6 +10,7 @@
 #include <penstock/dataset.h>
 #include <penstock/digests.h>
 #include <penstock/dtype.h>
+#include <penstock/epoch_iterator.h>
 #include <penstock/error.h>
 #include <penstock/feed.h>
 #include <penstock/folder.h>

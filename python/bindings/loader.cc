@@ -16,7 +16,7 @@
 #include "base/mutex.h"
 #include "batches.h"
 #include "callee.h"
-#include "feed/one_batch.h"
+#include "feed/epoch_loop.h"
 #include "loaders.h"
 #include "one_at_a_time.h"
 #include "short_turn.h"
@@ -66,10 +66,10 @@ nb::dict fields_of(const Report& report) {
 /// One walk through the epochs; a loop of Python's holds it.
 class Cursor {
  public:
-  explicit Cursor(Iterator iterator) : iterator_(std::make_shared<Iterator>(std::move(iterator))) {}
-  std::atomic<bool> held{false};    // by a loop that has not ended
-  std::atomic<bool> inside{false};  // an epoch was begun and not finished
-  std::atomic<std::uint64_t> loop_batches{0};
+  Cursor(Iterator iterator, OneBatchWatch& watch)
+      : epochs(watch), iterator_(std::make_shared<Iterator>(std::move(iterator))) {}
+  std::atomic<bool> held{false};  // by a loop that has not ended
+  EpochLoop epochs;
   std::atomic<bool> in_next{false};
   OneAtATime use;
 
@@ -117,7 +117,7 @@ class LoaderBox final : public Running {
       : debug_(debug),
         leases_(dataset),
         loader_(std::make_shared<Loader>(dataset, options)),
-        main_(std::make_shared<Cursor>(loader_->iterate())) {
+        main_(std::make_shared<Cursor>(loader_->iterate(), watch_)) {
     Lock lock(mutex_);
     newest_ = main_;
     all_ = {main_};
@@ -170,17 +170,15 @@ class LoaderBox final : public Running {
       if (next_) {
         before = cursor = std::exchange(next_, nullptr);
       } else {
-        left = before->held || before->inside;
+        left = before->held || before->epochs.inside();
         cursor = free_cursor();
       }
       cursor->held = true;
       newest_ = cursor;
     }
-    if (cursor == main_ && main_->inside) watch_.done(main_->loop_batches);
+    static_cast<void>(cursor->epochs.begin());  // `left` knows of loops on other cursors, too
     if (cursor != before || left)
       go_to_start(*cursor->iterator(), before->iterator()->epoch() + (left ? 1 : 0));
-    cursor->inside = false;
-    cursor->loop_batches = 0;
     return cursor;
   }
 
@@ -200,13 +198,6 @@ class LoaderBox final : public Running {
         false);
   }
 
-  /// A loop has let go of its cursor.
-  void done(Cursor& cursor) {
-    constexpr std::uint64_t kWholeEpoch = 2;  // more than one batch, as far as the watch cares
-    if (!cursor.inside) watch_.done(kWholeEpoch);
-    cursor.held = false;
-  }
-
  private:
   /// All that are alive.
   [[nodiscard]] std::vector<std::shared_ptr<Cursor>> cursors() const {
@@ -219,7 +210,7 @@ class LoaderBox final : public Running {
   std::shared_ptr<Cursor> free_cursor() PENSTOCK_REQUIRES(mutex_) {
     if (!main_->held) return main_;
     if (!loader_) throw_closed();
-    auto cursor = std::make_shared<Cursor>(loader_->iterate());
+    auto cursor = std::make_shared<Cursor>(loader_->iterate(), watch_);
     std::erase_if(all_, [](const auto& each) { return each.expired(); });
     all_.push_back(cursor);
     return cursor;
@@ -237,7 +228,7 @@ class LoaderBox final : public Running {
     }
     const Inside only(cursor->use);
     set(*cursor->iterator(), restored);
-    cursor->inside = false;
+    cursor->epochs.move();
     Lock lock(mutex_);
     next_ = newest_ = cursor;
     next_is_restored_ = restored || restores;
@@ -285,21 +276,21 @@ class NextScope {
   Cursor& cursor_;
 };
 
-class EpochLoop {
+class LoaderLoop {
  public:
   Owned owned;
 
-  EpochLoop(BoxPtr box, Owned owns) : owned(std::move(owns)), box_(std::move(box)) {
+  LoaderLoop(BoxPtr box, Owned owns) : owned(std::move(owns)), box_(std::move(box)) {
     const Unlocked unlocked;
     cursor_ = box_->begin();
   }
-  ~EpochLoop() {
+  ~LoaderLoop() {
     end();
     let_go(cursor_);
     let_go(box_);
   }
-  EpochLoop(const EpochLoop&) = delete;
-  EpochLoop& operator=(const EpochLoop&) = delete;
+  LoaderLoop(const LoaderLoop&) = delete;
+  LoaderLoop& operator=(const LoaderLoop&) = delete;
 
   nb::object next() {
     check_may_run();
@@ -309,23 +300,23 @@ class EpochLoop {
     std::optional<Batch> batch;
     // With the interpreter held: what lies ready must not wait until a function lets go of it.
     if (const Inside inside(cursor_->use, std::try_to_lock); inside) {
-      cursor_->inside = true;
+      cursor_->epochs.enter();
       batch = cursor_->iterator()->next_if_ready();
     }
     if (!batch) {
       const Unlocked unlocked;
       const InThisProcess here(box_->debug());
       const Inside inside(cursor_->use);  // waits for a state_dict() of another thread
-      cursor_->inside = true;
+      cursor_->epochs.enter();
       batch = cursor_->iterator()->next();
       ShortTurn::let_pass();
     }
     if (!batch) {
-      cursor_->inside = false;
+      cursor_->epochs.end_epoch();
       end();
       throw nb::stop_iteration();
     }
-    ++cursor_->loop_batches;
+    cursor_->epochs.took_batch();
     return make_batch(std::move(*batch));
   }
 
@@ -334,14 +325,14 @@ class EpochLoop {
     if (ended_) return 0;
     const Cardinality steps = box_->loader()->plan().steps();
     if (!steps.is_counted()) return 0;
-    return steps.count() - std::min(steps.count(), cursor_->loop_batches.load());
+    return steps.count() - std::min(steps.count(), cursor_->epochs.batches());
   }
 
  private:
   void end() {
     if (ended_ || forked_while_running()) return;
     ended_ = true;
-    box_->done(*cursor_);
+    cursor_->held = false;
   }
 
   BoxPtr box_;
@@ -381,7 +372,7 @@ class PyLoader {
   }
   [[nodiscard]] nb::object iterate() const {
     check_may_run();
-    return make_object<EpochLoop>(box_, owned);
+    return make_object<LoaderLoop>(box_, owned);
   }
   [[nodiscard]] std::string state() const {
     return use([](Cursor& cursor) { return cursor.iterator()->state().to_json(); });
@@ -438,13 +429,13 @@ class PyLoader {
 }  // namespace
 
 void bind_loader(nb::module_& module) {
-  nb::class_<EpochLoop>(module, "EpochLoop", "The batches of one epoch.",
-                        nb::type_slots(owning_slots<EpochLoop>()))
+  nb::class_<LoaderLoop>(module, "EpochLoop", "The batches of one epoch.",
+                         nb::type_slots(owning_slots<LoaderLoop>()))
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> EpochLoop"))
-      .def("__next__", &EpochLoop::next, nb::sig("def __next__(self) -> Batch"))
-      .def("__length_hint__", &EpochLoop::hint);
+      .def("__next__", &LoaderLoop::next, nb::sig("def __next__(self) -> Batch"))
+      .def("__length_hint__", &LoaderLoop::hint);
   nb::class_<Report>(module, "Report", "Counters and times of one epoch.")
       .def_rw("epoch", &Report::epoch)
       .def("fields", fields_of, nb::sig("def fields(self) -> dict[str, typing.Any]"))

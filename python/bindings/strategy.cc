@@ -145,8 +145,10 @@ class FeedLoop {
     if (ended_) throw nb::stop_iteration();
     throw_if_interrupted();  // before a step is taken, which would be lost
     std::optional<Step> step = nb::inst_ptr<PyFeed>(owner_)->next([this](Feed& feed) {
-      advance(feed);
-      return *at_ != Feed::EpochEnd{} ? std::optional(**at_) : std::nullopt;
+      if (began_) return feed.next();
+      began_ = true;  // what was not finished before ends here, once
+      const auto first = feed.begin();
+      return first != feed.end() ? std::optional(*first) : std::nullopt;
     });
     ended_ = !step;
     if (ended_) throw nb::stop_iteration();
@@ -154,19 +156,7 @@ class FeedLoop {
   }
 
  private:
-  void advance(Feed& feed) {
-    if (!began_) {
-      began_ = true;  // what was not finished before ends here, once
-      at_.emplace(feed.begin());
-    } else if (!at_) {  // the first step failed and is asked for again
-      at_.emplace(&feed);
-    } else {
-      ++*at_;
-    }
-  }
-
   nb::object owner_;
-  std::optional<Feed::EpochIterator> at_;
   bool began_ = false;
   bool ended_ = false;
 };

@@ -50,7 +50,7 @@ class Pool::Shared {
 std::shared_ptr<Pool> Pool::shared() {
   Lock lock(shared_mutex);
   std::shared_ptr<Pool> pool = shared_pool.lock();
-  if (!pool || PENSTOCK_OFF("pool.shared")) {
+  if (!pool) {
     pool = std::make_shared<Pool>(shared_threads == 0 ? usable_cores() : shared_threads);
     shared_pool = pool;
   }

@@ -1,6 +1,7 @@
 // tested in src/feed/loader_test.cc
 #include "feed/iterator.h"
 
+#include "base/fault.h"
 #include "plan/plan_data.h"
 #include "report/run_report.h"
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "base/fault.h"
 #include "base/pool.h"
 #include "base/report.h"
 #include "feed/compute_alone.h"
+#include "feed/epoch_loop.h"
 #include "feed/own_shares.h"
 #include "order/cut.h"
 #include "penstock/loader.h"
@@ -32,6 +32,7 @@ class Iterator::Impl {
   Impl(Plan plan, LoaderOptions options, std::shared_ptr<LoaderWatch> watch)
       : plan_(std::move(plan)),
         watch_(std::move(watch)),
+        loop_(watch_->loops),
         options_(std::move(options)),
         geometry_(plan_.data()->geometry),
         ledger_(options_.ledger_file, options_.skip_limit.value_or(default_skip_limit(plan_))) {
@@ -43,7 +44,7 @@ class Iterator::Impl {
   }
   ~Impl() {
     stop_run();
-    watch_->loops.done(batches_);
+    watch_->loops.done(loop_.batches());
     if (const auto wrong = finish_sequences()) penstock::report(*wrong);
   }
   Impl(const Impl&) = delete;
@@ -78,15 +79,12 @@ class Iterator::Impl {
     const bool may_be_end = std::exchange(may_be_end_, false);
     std::optional<StepBatches> batches;
     if (streamed() || !at_end()) batches = attempt([this] { return run_->next(); });
-    // Without this promise the end is a step, the last one repeated.
-    if (PENSTOCK_OFF("stream.end") && !batches && streamed() && step_ == run_->delivered())
-      return replay(step_++ - 1);
-    if (!batches && PENSTOCK_OFF("epoch.fresh")) return std::nullopt;
     if (!batches) {
       go_to(epoch_ + 1, 0, plan_.data()->geometry);
       // The state was saved at the end before the end was known: this is the start of the next
       // epoch.
       if (may_be_end) return next();
+      loop_.end_epoch();
       return std::nullopt;
     }
     return received(std::move(*batches));
@@ -101,11 +99,18 @@ class Iterator::Impl {
   /// Training loops call this at the start of every epoch, also right after a restore.
   void set_epoch(std::uint64_t epoch) {
     if (!(resumed_ && epoch == epoch_)) go_to(epoch, 0, plan_.data()->geometry);
+    loop_.move();
+  }
+  /// A `for` over the rest of the epoch, or over the next one.
+  void begin_loop() {
+    if (loop_.begin()) set_epoch(epoch_ + 1);
+    loop_.enter();
   }
 
   [[nodiscard]] State state();
   void restore(const State& state) {
     go_to_place_of(state);
+    loop_.move();
     resumed_ = true;
     may_be_end_ = state.stream && state.stream->next.empty();
   }
@@ -146,7 +151,7 @@ class Iterator::Impl {
   void go_to_place_of(const State& state);
   StepBatches received(StepBatches batches) {
     step_ = run_->delivered();
-    ++batches_;
+    loop_.took_batch();
     return batches;
   }
   /// The run, for threads other than the consumer.
@@ -271,8 +276,8 @@ class Iterator::Impl {
 
   Plan plan_;
   std::shared_ptr<LoaderWatch> watch_;
-  std::uint64_t batches_ = 0;  // total returned
-  bool entered_ = false;       // hooks of Sequences were called
+  EpochLoop loop_;
+  bool entered_ = false;  // hooks of Sequences were called
   bool failed_ = false;
   std::atomic<bool> stuck_ = false;
   LoaderOptions options_;

@@ -140,7 +140,6 @@ void Iterator::Impl::go_to_place_of(const State& state) {
     plan_ = Plan(plan_.dataset(), options);
   }
   const Geometry& fresh = plan_.data()->geometry;
-  if (PENSTOCK_OFF("state.position")) return go_to(state.epoch, 0, fresh);
   const auto refuse = [&](const std::string& why) {
     throw StateError(fmt::format("the state does not fit: {}", why), here());
   };

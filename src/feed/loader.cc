@@ -54,14 +54,12 @@ std::uint64_t Loader::epoch() const {
   return own_->epoch();
 }
 void Loader::set_epoch(std::uint64_t epoch) {
-  in_loop_ = false;
   own_->set_epoch(epoch);
 }
 State Loader::state() const {
   return own_->state();
 }
 void Loader::restore(const State& state) {
-  in_loop_ = false;
   own_->restore(state);
 }
 Batch Loader::step(std::uint64_t step) const {
@@ -79,14 +77,9 @@ std::uint32_t Loader::trace_run() const {
   return own_->trace_run();
 }
 
-Loader::EpochIterator Loader::begin() {
-  if (in_loop_) {
-    own_->impl_->watch()->loops.done(loop_batches_);
-    own_->set_epoch(own_->epoch() + 1);
-  }
-  in_loop_ = true;
-  loop_batches_ = 0;
-  return EpochIterator(this);
+EpochIterator<Loader, Batch> Loader::begin() {
+  own_->impl_->begin_loop();
+  return EpochIterator<Loader, Batch>(this);
 }
 
 }  // namespace penstock

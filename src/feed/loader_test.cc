@@ -56,6 +56,15 @@ TEST(LoaderTest, RangeForIsOneEpochAndLeavingItEarlyEndsThatEpoch) {
   EXPECT_EQ(steps, 5);
 }
 
+TEST(LoaderTest, AnEpochThatNextFinishedAfterALoopWasLeftIsNotEndedTwice) {
+  Loader loader(Dataset::range(10).batch(2));
+  for (const Batch& batch : loader)
+    if (batch.step() == 1) break;
+  while (loader.next()) {
+  }
+  EXPECT_EQ((*loader.begin()).epoch(), 1U);
+}
+
 TEST(LoaderTest, RangeForResumesFromARestoredState) {
   Loader first(Dataset::range(10).batch(2));
   first.next();

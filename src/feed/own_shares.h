@@ -7,7 +7,7 @@
 
 #include "base/report.h"
 #include "base/world.h"
-#include "feed/one_batch.h"
+#include "feed/epoch_loop.h"
 #include "penstock/loader.h"
 
 namespace penstock {

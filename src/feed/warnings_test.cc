@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "base/launch_table_for_tests.h"
-#include "feed/one_batch.h"
 #include "penstock/loader.h"
 #include "penstock/report_sink.h"
 

@@ -3,7 +3,6 @@
 // one, larger first. Under `pad` the samples are cut in the same way, and each share is then padded
 // to its number of slots.
 
-#include <algorithm>
 #include <cstdint>
 
 #include "base/fault.h"
@@ -17,13 +16,11 @@ struct Cut {
   std::uint64_t padded_to = 0;  // slots of the step before the cut; 0: not padded
 
   [[nodiscard]] std::uint64_t first(std::uint64_t share) const {
-    if (PENSTOCK_OFF("cut.balanced")) return std::min(rows, share * ((rows + shares - 1) / shares));
     const std::uint64_t extra = rows % shares;
     const std::uint64_t before = share * (rows / shares) + (share < extra ? share : extra);
     return before > 0 && PENSTOCK_FAULT("cut.twice") ? before - 1 : before;
   }
   [[nodiscard]] std::uint64_t size(std::uint64_t share) const {
-    if (PENSTOCK_OFF("cut.balanced")) return first(share + 1) - first(share);
     return rows / shares + (share < rows % shares ? 1 : 0);
   }
   /// Slots of each share, so that all have the same shape in every step; 0 if not padded.

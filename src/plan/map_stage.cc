@@ -2,7 +2,6 @@
 // tested in src/verb/map_test.cc
 #include <utility>
 
-#include "base/fault.h"
 #include "plan/failures.h"
 #include "plan/stages.h"
 #include "sample/rows.h"
@@ -96,9 +95,7 @@ class MapStage final : public Stage {
     OpContext op_context(context);
     RowRng rng;
     if (op_->random()) {
-      // Without this promise each plan draws its own numbers.
-      const auto own = PENSTOCK_OFF("random.key") ? reinterpret_cast<std::uintptr_t>(this) : 0;
-      const RandomKey key{place_.seed + own, place_.ordinal, pass};
+      const RandomKey key{place_.seed, place_.ordinal, pass};
       rng = [this, key, &out](std::size_t row) {
         return key.rng(out.identity.occurrence[row], ids().key(out.identity.sample_id[row]));
       };

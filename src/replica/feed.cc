@@ -58,7 +58,7 @@ void Feed::Impl::share_seed(Coordinator& coordinator) {
 }
 
 Step Feed::Impl::step_of(std::vector<Batch> shares, const State::Epochs& at) {
-  ++loop_steps_;
+  loop_.took_batch();
   Step step;
   step.shares_ = std::move(shares);
   step.epoch_ = at.epoch;
@@ -69,6 +69,7 @@ Step Feed::Impl::step_of(std::vector<Batch> shares, const State::Epochs& at) {
 }
 
 void Feed::Impl::end_epoch() {
+  loop_.end_epoch();
   ++epoch_;
   epoch_steps_ = 0;
   if (!restart_ || pass_steps_ == 0) return;
@@ -88,7 +89,10 @@ std::optional<Step> Feed::Impl::next() {
   resumed_ = false;
   if (!steps_) {
     auto shares = loader_.next_step();
-    if (!shares) return std::nullopt;
+    if (!shares) {
+      loop_.end_epoch();
+      return std::nullopt;
+    }
     const State::Epochs at{shares->front().epoch(), shares->front().step()};
     return step_of(std::move(*shares), at);
   }
@@ -135,7 +139,7 @@ void Feed::Impl::restore(const State& state) {
                     state.epochs->step, *steps_),
         {}, "distribute with the steps_per_epoch that the state was saved with");
   loader_.restore(state);
-  in_loop_ = false;
+  loop_.move();
   resumed_ = true;
   if (!steps_) return;
   pass_steps_ = state.step;
@@ -171,23 +175,21 @@ void Feed::Impl::set_epoch(std::uint64_t target) {
                                   target, *steps_),
                       {}, "restore a state, or distribute with restart");
   loader_.set_epoch(target);
-  in_loop_ = false;
+  loop_.move();
   resumed_ = false;
   epoch_ = target;
   epoch_steps_ = pass_steps_ = 0;
 }
 
-void Feed::Impl::loop_began() {
-  if (in_loop_) {
-    watch_.done(loop_steps_);
+void Feed::Impl::begin_loop() {
+  if (loop_.begin()) {
     if (steps_) {
       end_epoch();
     } else {
       loader_.set_epoch(loader_.epoch() + 1);
     }
   }
-  in_loop_ = true;
-  loop_steps_ = 0;
+  loop_.enter();
 }
 
 Feed::Feed(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -225,12 +227,9 @@ void Feed::stop() {
 const Ledger& Feed::ledger() const {
   return impl_->ledger();
 }
-void Feed::loop_ended() {
-  impl_->loop_ended();
-}
-Feed::EpochIterator Feed::begin() {
-  impl_->loop_began();
-  return EpochIterator(this);
+EpochIterator<Feed, Step> Feed::begin() {
+  impl_->begin_loop();
+  return EpochIterator<Feed, Step>(this);
 }
 
 std::uint64_t Step::valid_count() const {

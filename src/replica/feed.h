@@ -1,6 +1,6 @@
 #pragma once
 
-#include "feed/one_batch.h"
+#include "feed/epoch_loop.h"
 #include "penstock/loader.h"
 #include "penstock/strategy.h"
 #include "replica/core.h"
@@ -23,8 +23,7 @@ class Feed::Impl {
   void restore(const State& state);
   void stop() { loader_.stop(); }
   [[nodiscard]] const Ledger& ledger() const { return loader_.ledger(); }
-  void loop_began();
-  void loop_ended() { in_loop_ = false; }
+  void begin_loop();
   /// All ranks must draw the same seed.
   void share_seed(Coordinator& coordinator);
 
@@ -40,9 +39,8 @@ class Feed::Impl {
   bool restart_;
   bool short_epoch_;
   OneBatchWatch watch_;
-  bool in_loop_ = false;
-  std::uint64_t loop_steps_ = 0;  // returned since a loop began
-  bool resumed_ = false;          // a state was restored, and nothing was requested since
+  EpochLoop loop_{watch_};
+  bool resumed_ = false;  // a state was restored, and nothing was requested since
 
   // Only used with steps_
   std::uint64_t epoch_ = 0;

@@ -232,6 +232,17 @@ TEST(FeedTest, DataOfUnknownLengthMayHaveAnyStepsUntilItEnds) {
   EXPECT_THROW(check_epochs(Cardinality::unknown(), {.steps_per_epoch = 0}), ConfigError);
 }
 
+TEST(FeedTest, AnEpochThatEndedWithAnErrorIsNotEndedAgainByTheNextLoop) {
+  MirroredStrategy strategy(cpus(2));
+  const Dataset stream = Dataset::range(6).filter([](std::int64_t) { return true; }).batch(2);
+  Feed feed = strategy.distribute(stream, {.steps_per_epoch = 4});
+  const auto loop = [&] {
+    for (const Step& step : feed) EXPECT_EQ(step.epoch(), 0U);
+  };
+  EXPECT_THROW(loop(), ConfigError);
+  EXPECT_EQ((*feed.begin()).epoch(), 1U);
+}
+
 TEST(FeedTest, NoDataIsAnEpochOfNoSteps) {
   MirroredStrategy strategy(cpus(2));
   Feed feed = strategy.distribute(Dataset::range(0).batch(4));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/fault.h"
 #include "penstock/strategy.h"
 
 namespace penstock::detail {
@@ -129,8 +128,8 @@ Tensor reduce_whole(Reduce op, std::span<const Part> parts, const Tensor& like) 
       sums.add(values);
     } else if (part.count > 0) {  // a share of padding only has no mean
       only = count == 0 ? &part : nullptr;
-      count += PENSTOCK_OFF("reduce.counts") ? 1 : part.count;
-      if (part.is_sum || PENSTOCK_OFF("reduce.counts")) {
+      count += part.count;
+      if (part.is_sum) {
         sums.add(values);
       } else {
         sums.add(values, static_cast<double>(part.count));

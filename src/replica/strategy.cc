@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cstring>
 
-#include "base/fault.h"
 #include "replica/agreement.h"
 #include "replica/core.h"
 #include "replica/exchange.h"
@@ -99,10 +98,6 @@ World world_of(const StrategyOptions& options) {
 }
 
 Replica& Replica::current() {
-  if (running_replica == nullptr && PENSTOCK_OFF("replica.ids")) {
-    static Replica nobody;
-    return nobody;
-  }
   if (running_replica == nullptr)
     throw ConfigError(
         "replica: no replica runs in this thread: they exist only inside strategy.run", {},

@@ -123,7 +123,8 @@ std::optional<BatchShape> ShapeLearner::learn_from(std::uint64_t step, const Pla
 /// Tries the rows of all other shares, up to `tries`.
 std::optional<BatchShape> ShapeLearner::learn_from_others(std::uint64_t step, const Place& place,
                                                           const BlockView* given,
-                                                          std::uint64_t& tries) {
+                                                          std::uint64_t& tries,
+                                                          const Context& context) {
   if (is_whole(plan_->program, place)) return std::nullopt;  // already tried as a whole
   const Shares& shares = plan_->options.shares;
   const Cut cut{place.count, shares.total};

@@ -1,4 +1,3 @@
-// tested in tests/every_position_test.cc
 #include "run/compute.h"
 
 #include <fmt/format.h>

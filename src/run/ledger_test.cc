@@ -12,8 +12,11 @@
 namespace penstock {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
+using testing::ThrowsMessage;
 
 LedgerEntry entry(std::uint64_t number) {
   LedgerEntry made;
@@ -43,6 +46,32 @@ TEST(LedgerTest, AnUnwritableFileIsReportedOnceAndWrittenLater) {
   ASSERT_TRUE(text);
   for (int number = 1; number <= 4; ++number)
     EXPECT_THAT(*text, HasSubstr("\"number\":" + std::to_string(number)));
+}
+
+TEST(LedgerTest, TheLimitIsForEachEpoch) {
+  Ledger ledger("", 2);
+  for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
+    LedgerEntry skipped = entry(epoch);
+    skipped.epoch = epoch;
+    ledger.add({skipped, skipped});
+  }
+  LedgerEntry one_more = entry(77);
+  one_more.epoch = 4;
+  EXPECT_THAT([&] { ledger.add({one_more}); },
+              ThrowsMessage<SampleError>(AllOf(HasSubstr("3 samples of epoch 4"),
+                                               HasSubstr("sample 77"), Not(HasSubstr("epoch 3")))));
+  EXPECT_EQ(ledger.count(), 11U) << "the one too many is listed, too";
+}
+
+TEST(LedgerTest, TheLatestThousandEntriesAreListedAndAllAreCounted) {
+  Ledger ledger("", 5000);
+  for (std::uint64_t number = 0; number < 1500; ++number) ledger.add({entry(number)});
+  const auto entries = ledger.entries();
+  ASSERT_THAT(entries, SizeIs(1000));
+  EXPECT_EQ(entries.front().sample.number, 500U);
+  EXPECT_EQ(entries.back().sample.number, 1499U);
+  EXPECT_EQ(ledger.count(), 1500U);
+  EXPECT_THAT(ledger.text(), HasSubstr("1500 samples left out"));
 }
 
 TEST(LedgerTest, PendingEntriesAreWrittenByTheDestructor) {

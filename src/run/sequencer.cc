@@ -1,10 +1,8 @@
-// tested in src/feed/stream_test.cc
 #include "run/sequencer.h"
 
 #include <fmt/format.h>
 
 #include "base/digest.h"
-#include "base/fault.h"
 #include "sample/rows.h"
 
 namespace penstock {
@@ -28,7 +26,6 @@ Sequencer::Sequencer(std::shared_ptr<const PlanData> plan, std::uint64_t pass, S
 
 Result<void> Sequencer::begin(Pulling& pulling) {
   cursor_ = plan_->program.stream->open({pass_, 0});
-  if (PENSTOCK_OFF("stream.peek")) (void)cursor_->pull(*std::make_unique<PulledStep>(), pulling);
   if (!start_.anchor) return {};
   // Samples skipped on the way here were reported before the state was saved.
   RowFailures told;

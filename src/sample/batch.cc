@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/fault.h"
 #include "penstock/error.h"
 #include "sample/batch_data.h"
 #include "sample/rows.h"
@@ -40,7 +39,6 @@ std::uint64_t Batch::valid_count() const {
   return data_->valid_count();
 }
 std::uint64_t Batch::global_valid() const {
-  if (PENSTOCK_OFF("batch.global_valid")) return data_->layout().rows_max * data_->facts().shares;
   return data_->facts().step_rows;
 }
 std::size_t Batch::bytes() const {
@@ -128,7 +126,6 @@ std::span<const float> Batch::weight() const {
 }
 
 double Batch::loss_scale() const {
-  if (PENSTOCK_OFF("batch.loss_scale")) return 1;
   const ShareFacts& facts = data_->facts();
   // Weights are floats; the fraction lost by rounding is compensated here, so that both are exact.
   const double weight = facts.weight().value();

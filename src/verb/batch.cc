@@ -152,7 +152,6 @@ class BatchVerb final : public Verb {
 }  // namespace
 
 std::optional<std::string> batch_of_batches(const ElementSpec& element) {
-  if (PENSTOCK_OFF("warn.batched_again")) return std::nullopt;
   if (!element.known || element.fields.size() < 2) return std::nullopt;
   const Shape& first = element.fields.front().shape;
   bool ranks_differ = false;

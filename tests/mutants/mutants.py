@@ -12,13 +12,18 @@ class Mutant(NamedTuple):
     file: str
     right: str
     wrong: str
-    kind: str = "property"  # property, gtest, pytest or train
+    kind: str = "property"  # property, gtest, pytest, train or scenario
     tests: str = ""  # a GoogleTest filter, or test files and names for pytest
-    scenario: str = ""  # the row of docs/scenarios.md whose promise this breaks
+    scenario: str = ""  # the rows of docs/scenarios.md whose promise this breaks
 
 
 def _of(kind: str, tests: str, *rows: tuple[str, ...], scenario: str = "") -> list[Mutant]:
     return [Mutant(*row, kind, tests, scenario) for row in rows]
+
+
+def _promise(rows: str, *row: str) -> Mutant:
+    """Every test of each of these scenarios must notice it, in C++ and in Python."""
+    return Mutant(*row, "scenario", "", rows)
 
 
 PROPERTY = [
@@ -135,8 +140,8 @@ IMAGES = [
 
 REPLICAS = [
     *_of("gtest", "*Reduce*:Scenario.b_custom_mean:*Strategy*", (
-        "a mean of means", "src/replica/reduce.cc",
-        "count += PENSTOCK_OFF(\"reduce.counts\") ? 1 : part.count;", "count += 1;")),
+        "a mean that divides by the number of replicas", "src/replica/reduce.cc",
+        "count += part.count;", "count += 1;")),
     *_of("gtest", "*Reduce*:*Strategy*", (
         "a padded row in the mean of an axis", "src/replica/reduce.cc",
         "for (std::size_t inner = 0; rows.valid(row) && inner < split.inner; ++inner)",
@@ -232,4 +237,60 @@ SCENARIOS = [
          scenario="d_ctrl_c"),
 ]
 
-MUTANTS = [*PROPERTY, *KERNELS, *IMAGES, *REPLICAS, *READING, *TRAINING, *WORKERS, *SCENARIOS]
+PROMISES = [
+    _promise("a000_sequence_uneven a000_sequence_odd_batch a001_batch_100_by_16 "
+             "a002_run_undistributed b_custom_mean d_ragged_last",
+             "a mean of means", "src/replica/reduce.cc",
+             "count += part.count;\n      if (part.is_sum) {",
+             "count += 1;\n      if (part.count > 0) {"),
+    _promise("a001_finite_generator b_ghost_step",
+             "the end of a stream is its last step once more", "src/feed/iterator.h",
+             "if (!batches) {\n      go_to(epoch_ + 1,",
+             "if (!batches && streamed() && step_ == run_->delivered()) return replay(step_++ - 1);"
+             "\n    if (!batches) {\n      go_to(epoch_ + 1,"),
+    _promise("b_validation c_workers_epochs",
+             "an epoch that ended is not followed by another", "src/feed/iterator.h",
+             "if (!batches) {\n      go_to(epoch_ + 1, 0, plan_.data()->geometry);",
+             "if (!batches) {"),
+    _promise("b_103_by_16 b_tail_of_one",
+             "every share has the same loss scale", "src/sample/batch.cc",
+             "return facts.loss_scale().value() * rounding;", "return rounding;"),
+    _promise("b_custom_global",
+             "a step is always counted as full", "src/sample/batch.cc",
+             "return data_->facts().step_rows;",
+             "return data_->layout().rows_max * data_->facts().shares;"),
+    _promise("b_cut_rule",
+             "every share as large as the first", "src/order/cut.h",
+             "return rows / shares + (share < rows % shares ? 1 : 0);",
+             "return std::min((rows + shares - 1) / shares, rows - first(share));"),
+    _promise("b_peek",
+             "a stream loses its first step", "src/run/sequencer.cc",
+             "cursor_ = plan_->program.stream->open({pass_, 0});",
+             "cursor_ = plan_->program.stream->open({pass_, 0});\n"
+             "  (void)cursor_->pull(*std::make_unique<PulledStep>(), pulling);"),
+    _promise("d_resume_random",
+             "each plan draws numbers of its own", "src/plan/map_stage.cc",
+             "const RandomKey key{place_.seed,",
+             "const RandomKey key{place_.seed + reinterpret_cast<std::uintptr_t>(this),"),
+    _promise("d_resume_replicas d_resume_fit",
+             "a state restores its epoch only", "src/feed/iterator_state.cc",
+             "const Geometry& fresh = plan_.data()->geometry;\n  const auto refuse",
+             "const Geometry& fresh = plan_.data()->geometry;\n"
+             "  if (state.step > 0) return go_to(state.epoch, 0, fresh);\n  const auto refuse"),
+    _promise("a002_shard_by_replica",
+             "a replica outside of run", "src/replica/strategy.cc",
+             "if (running_replica == nullptr)\n    throw ConfigError(\n        \"replica: no",
+             "static Replica nobody;\n  if (running_replica == nullptr) return nobody;\n"
+             "  if (running_replica == nullptr)\n    throw ConfigError(\n        \"replica: no"),
+    _promise("a000_double_batch",
+             "batches of batches without a warning", "src/verb/batch.cc",
+             "if (!element.known || element.fields.size() < 2) return std::nullopt;",
+             "if (element.fields.size() < 1000) return std::nullopt;"),
+    _promise("a004_threads",
+             "each pipeline has a pool of its own", "src/base/pool.cc",
+             "if (!pool) {\n    pool = std::make_shared<Pool>(",
+             "if (pool.use_count() >= 0) {\n    pool = std::make_shared<Pool>("),
+]
+
+MUTANTS = [*PROPERTY, *KERNELS, *IMAGES, *REPLICAS, *READING, *TRAINING, *WORKERS, *SCENARIOS,
+           *PROMISES]

@@ -113,21 +113,42 @@ def misplaced(mutants: list[Mutant]) -> list[str]:
     return found
 
 
+def tests_of(mutant: Mutant) -> list[tuple[str, str]]:
+    """The kind and the names of the tests, each of which must notice it."""
+    if mutant.kind != "scenario":
+        return [(mutant.kind, mutant.tests)]
+    return [test for row in mutant.scenario.split() for test in
+            (("gtest", f"Scenario.{row}"),
+             ("pytest", f"python/tests/test_scenarios.py::test_{row}"))]
+
+
 def named(parts: list[str]) -> list[Mutant]:
     return [mutant for mutant in MUTANTS if any(part in mutant.name for part in parts)]
 
 
 def baseline(mutants: list[Mutant], args: argparse.Namespace) -> str | None:
-    """Why the unchanged project fails the tests, or None."""
-    kinds = {mutant.kind for mutant in mutants}
+    """Why the unchanged project does not pass the tests that are to notice, or None."""
+    asked = {test for mutant in mutants for test in tests_of(mutant)}
+    kinds = {kind for kind, _ in asked}
     if problem := build(kinds, settings(kinds)):
         return problem[-2000:]
     for kind in sorted(kinds):
-        tests = sorted({mutant.tests for mutant in mutants if mutant.kind == kind})
+        tests = sorted(names for own_kind, names in asked if own_kind == kind)
         joined = ":".join(tests) if kind in ("gtest", "train") else " ".join(tests)
         if problem := first_failure(kind, joined, args.cases, args.seed, BUILD_SECONDS_MAX):
             return f"{kind}: {problem}"
     return None
+
+
+def noticed(mutant: Mutant, args: argparse.Namespace) -> str | None:
+    """What the tests complained about, or None when one of them passed."""
+    found = []
+    for kind, tests in tests_of(mutant):
+        failure = first_failure(kind, tests, args.cases, args.seed)
+        if failure is None:
+            return None
+        found.append(failure)
+    return "; ".join(found)
 
 
 def main() -> int:
@@ -158,9 +179,8 @@ def main() -> int:
         original = path.read_text(encoding="utf-8")
         path.write_text(original.replace(mutant.right, mutant.wrong), encoding="utf-8")
         try:
-            problem = build({mutant.kind}, [])
-            found = None if problem else first_failure(mutant.kind, mutant.tests, args.cases,
-                                                       args.seed)
+            problem = build({kind for kind, _ in tests_of(mutant)}, [])
+            found = None if problem else noticed(mutant, args)
         finally:
             path.write_text(original, encoding="utf-8")
         if problem is not None or found is None:
