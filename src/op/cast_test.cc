@@ -24,11 +24,12 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 template <typename To, typename From>
 std::vector<To> cast_all(const std::vector<From>& values) {
+  Scratch scratch;
   const auto made = cast(kDtypeOf<To>)
                         .op()
                         ->run_sample(Tensor::of(std::span<const From>(values),
                                                 {static_cast<std::int64_t>(values.size())}),
-                                     {}, 0);
+                                     OpContext(scratch), 0);
   EXPECT_TRUE(made.ok());
   const auto result = (*made).tensor().template values<To>();
   return {result.begin(), result.end()};
@@ -76,9 +77,10 @@ TEST(CastTest, SmallFloatsAreRoundedAndRead) {
 TEST(CastTest, OneStaysOneBetweenAllNumbers) {
   for (int from = 0; from <= static_cast<int>(Dtype::f64); ++from)
     for (int to = 0; to <= static_cast<int>(Dtype::f64); ++to) {
+      Scratch scratch;
       Sample sample = Tensor::scalar(true);
       for (const int dtype : {from, to, static_cast<int>(Dtype::f64)}) {
-        auto made = cast(static_cast<Dtype>(dtype)).op()->run_sample(sample, {}, 0);
+        auto made = cast(static_cast<Dtype>(dtype)).op()->run_sample(sample, OpContext(scratch), 0);
         ASSERT_TRUE(made);
         sample = *made;
         ASSERT_EQ(sample.tensor().dtype(), static_cast<Dtype>(dtype));
@@ -101,7 +103,7 @@ TEST(CastTest, OnlyTheNamedFieldChanges) {
                            Sample::dict({{"id", Tensor::scalar(std::int64_t{row} + 40)},
                                          {"text", Tensor::bytes("abc")},
                                          {"x", Tensor::of(std::vector<std::uint8_t>{row, 255})}})));
-  ASSERT_TRUE(op->run(in.view(), out.view(), {}).ok());
+  ASSERT_TRUE(op->run(in.view(), out.view(), OpContext(scratch)).ok());
   EXPECT_THAT(Block(out.view()).column<float>("x"), ElementsAre(0, 255, 1, 255));
   EXPECT_THAT(Block(out.view()).column<std::int64_t>("id"), ElementsAre(40, 41));
   EXPECT_EQ(read_row(out.view(), 1)["text"].text(), "abc");

@@ -22,7 +22,8 @@ std::string made_file(const std::string& name, const std::string& content) {
 }
 
 Result<Sample> run(const OpCall& call, const Sample& sample) {
-  return call.op()->run_sample(sample, {}, 3);
+  Scratch scratch;
+  return call.op()->run_sample(sample, OpContext(scratch), 3);
 }
 
 TEST(ReadFileTest, ReadFileReplacesThePathByTheBytes) {

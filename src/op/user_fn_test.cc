@@ -66,7 +66,7 @@ class OpRun {
       EXPECT_FALSE(write_row(in_.view(), row, samples[row]));
       in_.view().identity.sample_id[row] = 100 + row;
     }
-    return op->run(in_.view(), out_.view(), {.rng = rng});
+    return op->run(in_.view(), out_.view(), OpContext(scratch_, rng));
   }
 
   Scratch scratch_;

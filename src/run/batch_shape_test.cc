@@ -34,7 +34,7 @@ class Learning {
         learner(plan, {"train", 0, skips, {4, shares.count, nullptr}}),
         step({.shares = shares, .skips = skips}) {}
 
-  BatchShape learn() { return learner.learn(plan->geometry, 0, plan->geometry.steps()); }
+  BatchShape learn() { return learner.learn(plan->geometry, 0, plan->geometry.steps(), scratch); }
   /// Opens step `number` and writes its learned rows; returns them.
   std::uint64_t write(const BatchShape& shape, std::uint64_t number) {
     step.open(number, plan->geometry.step(0, number));
@@ -45,6 +45,7 @@ class Learning {
   std::shared_ptr<const PlanData> plan;
   ShapeLearner learner;
   StepInFlight step;
+  Scratch scratch;
 };
 
 TEST(BatchShapeTest, TheRingHoldsBatchesOfAllShares) {
@@ -180,7 +181,7 @@ TEST(ShapeLearnerTest, AStepOfAStreamShowsTheFields) {
   testing::write_numbers(batch->rows(), 0);
   pulled.rows = batch->rows();
   step.set_place(rows_at(0, 4));
-  const auto shape = learning.learner.learn_from_stream(step);
+  const auto shape = learning.learner.learn_from_stream(step, learning.scratch);
   ASSERT_TRUE(shape);
   EXPECT_EQ(shape->layout->spec.fields[0].path, "id");
 }

@@ -178,10 +178,10 @@ TEST(GangTest, AnExceptionOfAHelperReachesTheCaller) {
   Condition changed;
   bool thrown = false;
   EXPECT_THROW(gang.run(100, mine,
-                        [&](std::size_t first, std::size_t, Scratch& scratch) {
+                        [&](std::size_t first, std::size_t, const Context& context) {
                           if (first == 0) return clock.advance(milliseconds(1));
                           Lock lock(mutex);
-                          if (&scratch != &mine) {
+                          if (&context.scratch != &mine) {
                             thrown = true;
                             changed.notify_all();
                             throw std::runtime_error("of the helper");
@@ -224,9 +224,9 @@ TEST(GangTest, AHelperComputesOnePieceAndReturns) {
       clock);
   self = &gang;
   Scratch mine;
-  gang.run(10, mine, [&](std::size_t first, std::size_t, Scratch& scratch) {
+  gang.run(10, mine, [&](std::size_t first, std::size_t, const Context& context) {
     if (first == 0) return clock.advance(milliseconds(1));
-    if (&scratch != &mine) {
+    if (&context.scratch != &mine) {
       ++rows_of_helper;
       return;
     }

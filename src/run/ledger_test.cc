@@ -71,7 +71,7 @@ TEST(LedgerTest, TheLatestThousandEntriesAreListedAndAllAreCounted) {
   EXPECT_EQ(entries.front().sample.number, 500U);
   EXPECT_EQ(entries.back().sample.number, 1499U);
   EXPECT_EQ(ledger.count(), 1500U);
-  EXPECT_THAT(ledger.text(), HasSubstr("1500 samples left out"));
+  EXPECT_THAT(ledger.text(), HasSubstr("1500 samples skipped"));
 }
 
 TEST(LedgerTest, PendingEntriesAreWrittenByTheDestructor) {

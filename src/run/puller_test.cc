@@ -31,11 +31,12 @@ std::vector<std::int64_t> values_of(const StepInFlight& step) {
 }
 
 TEST(PullerTest, StepsArePulledInOrderWithTheirPositions) {
+  Scratch scratch;
   Puller puller = puller_of(stream(10), {.step = 5});
   StepInFlight step({});
   std::vector<std::vector<std::int64_t>> pulled;
   std::vector<std::uint64_t> positions;
-  while (puller.pull(step)) {
+  while (puller.pull(step, scratch)) {
     EXPECT_EQ(step.number(), 5 + pulled.size());
     EXPECT_EQ(step.place().count, given_rows(step)->rows);
     pulled.push_back(values_of(step));
@@ -47,11 +48,12 @@ TEST(PullerTest, StepsArePulledInOrderWithTheirPositions) {
 }
 
 TEST(PullerTest, AStepThatFailsToPullIsReadyAndFailed) {
+  Scratch scratch;
   Puller puller = puller_of(stream(10, 5));
   StepInFlight step({});
-  ASSERT_TRUE(puller.pull(step));
+  ASSERT_TRUE(puller.pull(step, scratch));
   EXPECT_FALSE(step.ready());
-  ASSERT_TRUE(puller.pull(step));
+  ASSERT_TRUE(puller.pull(step, scratch));
   EXPECT_TRUE(step.ready());
   const auto failure = step.take_failure();
   ASSERT_TRUE(failure);
@@ -60,37 +62,40 @@ TEST(PullerTest, AStepThatFailsToPullIsReadyAndFailed) {
 }
 
 TEST(PullerTest, SkippedRowsAreFailuresOfTheirStepAndThoseAfterTheLastAreLeftOver) {
+  Scratch scratch;
   Puller puller = puller_of(stream(9, 8), {.skips = true});
   StepInFlight step({.skips = true});
-  ASSERT_TRUE(puller.pull(step));
-  ASSERT_TRUE(puller.pull(step));
+  ASSERT_TRUE(puller.pull(step, scratch));
+  ASSERT_TRUE(puller.pull(step, scratch));
   EXPECT_TRUE(step.failures.take().empty());
-  EXPECT_FALSE(puller.pull(step));
+  EXPECT_FALSE(puller.pull(step, scratch));
   EXPECT_EQ(puller.take_left_over().size(), 1U);
   EXPECT_TRUE(puller.take_left_over().empty());
 }
 
 TEST(PullerTest, AStreamContinuesAtItsPlace) {
+  Scratch scratch;
   StreamPlace from;
   {
     Puller puller = puller_of(stream(10));
     StepInFlight step({});
-    ASSERT_TRUE(puller.pull(step));
+    ASSERT_TRUE(puller.pull(step, scratch));
     from.anchor = step.pulled()->after;
     from.position = 4;
   }
   Puller puller = puller_of(stream(10), {.step = 1, .from = from});
   StepInFlight step({});
-  ASSERT_TRUE(puller.pull(step));
+  ASSERT_TRUE(puller.pull(step, scratch));
   EXPECT_EQ(values_of(step), (std::vector<std::int64_t>{4, 5, 6, 7}));
   EXPECT_EQ(step.pulled()->position, 4U);
 }
 
 TEST(PullerTest, StoredStepsStayInOrder) {
+  Scratch scratch;
   Puller puller = puller_of(stream(8));
   for (int i = 0; i < 2; ++i) {
     auto step = std::make_unique<StepInFlight>(StepSettings{});
-    ASSERT_TRUE(puller.pull(*step));
+    ASSERT_TRUE(puller.pull(*step, scratch));
     puller.keep(std::move(step));
     EXPECT_EQ(puller.last_kept().number(), static_cast<std::uint64_t>(i));
   }
@@ -101,6 +106,7 @@ TEST(PullerTest, StoredStepsStayInOrder) {
 }
 
 TEST(PullerTest, NoHelpIsNeededWhileNothingIsPulled) {
+  Scratch scratch;
   Puller puller = puller_of(stream(8), {.threads = 4, .wake = [] {}});
   EXPECT_FALSE(puller.wants_help());
 }

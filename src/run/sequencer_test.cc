@@ -86,14 +86,14 @@ TEST(SequencerTest, AnotherRowThanThePlacePromisesIsAStateError) {
   const auto steps = pull_all(stream());
   const StreamPlace from{steps[0].after, 4, steps[1].digest, 4};
   EXPECT_THAT([&] { pull_all(stream(100), from); },
-              ThrowsMessage<StateError>(HasSubstr("gave another element")));
+              ThrowsMessage<StateError>(HasSubstr("returned another element")));
 }
 
 TEST(SequencerTest, AStreamThatEndsBeforeThePromisedRowIsAStateError) {
   const auto steps = pull_all(stream());
   const StreamPlace from{steps[2].after, 10, steps[1].digest, 4};
   EXPECT_THAT([&] { pull_all(stream(), from); },
-              ThrowsMessage<StateError>(HasSubstr("gave no element")));
+              ThrowsMessage<StateError>(HasSubstr("returned no element")));
 }
 
 TEST(SequencerTest, APromiseForAnotherBatchSizeIsNotCompared) {

@@ -33,6 +33,7 @@ class Working {
     settings.ledger = ledger;
     return settings;
   }
+  std::uint64_t run(Task& task) { return worker.work(task, {scratch, fetcher, &task.activity}); }
   /// Opens step `number` and computes all of it.
   void compute(std::uint64_t number) {
     worker.open(step, number);
@@ -43,7 +44,7 @@ class Working {
       for (std::size_t i = 0; i < step.shares().size(); ++i)
         task.pieces.push_back({&step, i, 0, step.shares()[i].rows, false});
     }
-    worker.work(task);
+    run(task);
   }
   std::vector<std::int64_t> values() {
     std::vector<std::int64_t> all;
@@ -59,6 +60,7 @@ class Working {
   Fetcher fetcher;
   StepWorker worker;
   StepInFlight step;
+  Scratch scratch;
 };
 
 using Values = std::vector<std::int64_t>;
@@ -96,7 +98,7 @@ TEST(StepWorkerTest, AStepIsReadyAfterItsLastPiece) {
     EXPECT_FALSE(working.step.ready());
     Task task;
     task.pieces.push_back({&working.step, 0, first, 5, false});
-    EXPECT_EQ(working.worker.work(task), 5U);
+    EXPECT_EQ(working.run(task), 5U);
     EXPECT_EQ(task.step_bytes > 0, first == 0) << "of the step it completed";
   }
   EXPECT_TRUE(working.step.ready());
@@ -109,7 +111,7 @@ TEST(StepWorkerTest, ACancelledTaskComputesNothing) {
   Task task;
   task.pieces.push_back({&working.step, 0, 0, 10, false});
   task.activity.cancelled = true;
-  EXPECT_EQ(working.worker.work(task), 0U);
+  EXPECT_EQ(working.run(task), 0U);
   EXPECT_FALSE(working.step.ready());
 }
 
@@ -124,7 +126,7 @@ TEST(StepWorkerTest, TheFailureOfAStepIsThatOfItsFirstFailedRow) {
   Task task;
   task.pieces.push_back({&working.step, 0, 5, 5, false});
   task.pieces.push_back({&working.step, 0, 0, 5, false});
-  working.worker.work(task);
+  working.run(task);
   EXPECT_TRUE(working.step.ready());
   const auto failure = working.step.take_failure();
   ASSERT_TRUE(failure);

@@ -32,8 +32,8 @@ class Counted final : public Stage {
   }
 
  protected:
-  Result<void> run(const Ask& ask, const BlockView& out, Scratch& scratch) const override {
-    identify(ask, out.identity.sample_id, scratch);
+  Result<void> run(const Ask& ask, const BlockView& out, const Context& context) const override {
+    identify(ask, out.identity.sample_id, context);
     for (std::size_t row = 0; row < out.rows; ++row) {
       if (out.identity.occurrence != nullptr) out.identity.occurrence[row] = ask.turn.round;
       if (write_row(out, row, Tensor::scalar(static_cast<std::int64_t>(ask.positions[row]))))

@@ -66,8 +66,8 @@ class OwnBytes final : public Source {
   void reads(std::uint64_t number, std::vector<Read>& reads) const override {
     reads.push_back({"/proc/self/exe", number, 1});
   }
-  Result<void> decode(std::span<const std::uint64_t>, std::span<Bytes> bytes,
-                      const BlockView& out) const override {
+  Result<void> decode(std::span<const std::uint64_t>, std::span<Bytes> bytes, const BlockView& out,
+                      const Context&) const override {
     *reinterpret_cast<std::int64_t*>(out.columns[0].data) = static_cast<std::int64_t>(bytes[0][0]);
     return {};
   }

@@ -135,7 +135,7 @@ IMAGES = [
     *_of("gtest", "MixingTest.*", (
         "mixed labels that do not follow the pixels", "src/op/mixing.cc",
         "mixed[c] = static_cast<float>(kept) * own[c] + static_cast<float>(1 - kept) * other[c];",
-        "mixed[c] = 0.5F * own[c] + 0.5F * other[c];")),
+        "mixed[c] = static_cast<float>(kept) * other[c] + static_cast<float>(1 - kept) * own[c];")),
 ]
 
 REPLICAS = [

@@ -12,6 +12,7 @@ if a mutant was not detected. NAME is any part of a mutant's name.
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -56,12 +57,15 @@ def settings(kinds: set[str]) -> list[str]:
 def run(command: list[str], seconds_max: int = TEST_SECONDS_MAX) -> tuple[int, str]:
     """The exit status and the output; a hang counts as a failure."""
     environment = {**os.environ, "PYTHONPATH": str(COPY / "build/dev/python")}
-    try:
-        done = subprocess.run(command, cwd=COPY, env=environment, capture_output=True, text=True,
-                              errors="replace", timeout=seconds_max, check=False)
-    except subprocess.TimeoutExpired:
-        return 1, f"still running after {seconds_max} s"
-    return done.returncode, done.stdout + done.stderr
+    with subprocess.Popen(command, cwd=COPY, env=environment, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace",
+                          start_new_session=True) as process:
+        try:
+            output, _ = process.communicate(timeout=seconds_max)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # its children, too
+            return 1, f"still running after {seconds_max} s"
+    return process.returncode, output
 
 
 def build(kinds: set[str], configure: list[str]) -> str | None:
