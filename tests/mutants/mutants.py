@@ -41,8 +41,8 @@ PROPERTY = [
      "batches.emplace_back("
      "std::shared_ptr<const BatchData>(std::shared_ptr<void>(), share.batch.get()));"),
     Mutant("missing-count decremented before the write", "src/run/step_worker.cc",
-     "finish(piece, compute(piece), task);",
-     "finish(piece, {}, task), static_cast<void>(compute(piece));"),
+     "finish(piece, compute(piece, context), task);",
+     "finish(piece, {}, task), static_cast<void>(compute(piece, context));"),
     Mutant("restore after a change of G off by one", "src/feed/iterator_state.cc",
      "{state.step, state.position, batch}", "{state.step, state.position + 1, batch}"),
     Mutant("repeat ignoring its round", "src/verb/repeat.cc",
