@@ -31,7 +31,12 @@ TARGETS = {"property": ["property_driver"], "gtest": ["penstock_tests"],
 def copy_tree() -> None:
     """The tracked files, written only where they differ, so that builds stay small."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True)
-    for name in filter(None, listed.stdout.decode().split("\0")):
+    names = set(filter(None, listed.stdout.decode().split("\0")))
+    for path in COPY.rglob("*"):
+        name = path.relative_to(COPY)
+        if path.is_file() and name.parts[0] != "build" and str(name) not in names:
+            path.unlink()  # removed or renamed since the last run
+    for name in sorted(names):
         source, target = ROOT / name, COPY / name
         if not source.is_file():
             continue
