@@ -170,6 +170,8 @@ class Dataset {
   [[nodiscard]] Dataset batch(std::int64_t size, const BatchOptions& options = {}) const;
   /// The rows of batches, or of elements with several rows in their first dimension.
   [[nodiscard]] Dataset unbatch() const;
+  /// Batches of another size: `unbatch`, then `batch`. Rows keep their order.
+  [[nodiscard]] Dataset rebatch(std::int64_t size, const BatchOptions& options = {}) const;
 
   // Running
   /// Keeps the values of the first pass in memory, for all copies of this dataset and all their

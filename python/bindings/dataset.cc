@@ -314,6 +314,12 @@ void bind_order_of(DatasetClass& dataset) {
       nb::arg("size"), nb::arg("tail").none(), nb::arg("drop_remainder"));
   dataset.def("unbatch", verb(&Dataset::unbatch));
   dataset.def(
+      "rebatch",
+      [](const OwningDataset& self, std::int64_t size, const OptionalTail& tail, bool drop) {
+        return owning([&] { return self.rebatch(size, {tail_of_name(tail), drop}); }, self);
+      },
+      nb::arg("size"), nb::arg("tail").none(), nb::arg("drop_remainder"));
+  dataset.def(
       "cache",
       [](const OwningDataset& self, std::optional<std::uint64_t> bytes) {
         return owning([&] { return self.cache({bytes.value_or(UINT64_MAX)}); }, self);

@@ -269,6 +269,14 @@ class Dataset(metaclass=_Words):
         """The rows of batches, or of elements with several rows."""
         return Dataset(self._native.unbatch())
 
+    def rebatch(self, size: int, *, tail: str | None = None,
+                drop_remainder: bool = False) -> Dataset:
+        """Batches of another size: `unbatch()`, then `batch(size)`. Rows keep their order."""
+        choice("rebatch", "tail", tail, TAILS)
+        return Dataset(self._native.rebatch(
+            whole("rebatch", "size", size, least=1, remedy="a number of samples from 1 on"), tail,
+            flag("rebatch", "drop_remainder", drop_remainder)))
+
     # Running
 
     def cache(self, *, bytes_max: int | None = None) -> Dataset:

@@ -154,7 +154,7 @@ VERBS: dict[str, str] = {
     "snapshot": f"{_NOT_YET}: cache() keeps samples in memory",
     "fingerprint": _NOT_YET, "options": "with_options(...) and the arguments of ps.Loader",
     "ignore_errors": "ps.Loader(dataset, on_error=\"skip\"), and loader.ledger lists what failed",
-    "get_single_element": "(x,) = dataset", "rebatch": "unbatch().batch(n)",
+    "get_single_element": "(x,) = dataset",
     "counter": "ps.range(start, 2**62, step)", "prefetch_to_device": _PINNED,
     "copy_to_device": _PINNED, "num_elements": "cardinality(), or len(dataset)",
     "with_epoch": "Loader(steps_per_epoch=n), or take(n)", "limit": "take(n)",

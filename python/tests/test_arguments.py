@@ -142,6 +142,8 @@ FUNCTIONS = {
                       {"size": 2, "tail": "short", "drop_remainder": False, "collate_fn": plain,
                        "spec": None, "workers": 0, "name": "n"}),
     "Dataset.unbatch": (lambda: dataset().batch(2).unbatch, {}),
+    "Dataset.rebatch": (lambda: dataset().batch(2).rebatch,
+                        {"size": 3, "tail": "short", "drop_remainder": False}),
     "Dataset.cache": (lambda: dataset().cache, {"bytes_max": 9}),
     "Dataset.prefetch": (lambda: dataset().prefetch, {"steps": 1, "bytes": 1}),
     "Dataset.with_options": (lambda: dataset().with_options,

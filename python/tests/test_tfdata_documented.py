@@ -351,9 +351,10 @@ def test_single_element():
     assert x == 7
 
 
-@says("rebatch(n)", instead="`unbatch().batch(n)`; a list of sizes is missing")
+@says("rebatch(n)", differs="a list of sizes is missing")
 def test_rebatch():
-    assert batches(ps.range(6).batch(2).unbatch().batch(3)) == [[0, 1, 2], [3, 4, 5]]
+    assert batches(ps.range(6).batch(2).rebatch(3)) == [[0, 1, 2], [3, 4, 5]]
+    assert batches(ps.range(5).batch(2).rebatch(3, drop_remainder=True)) == [[0, 1, 2]]
 
 
 @says("reduce(0, fn)", instead="Python: `functools.reduce(fn, dataset, 0)`")

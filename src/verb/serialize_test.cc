@@ -65,7 +65,7 @@ std::vector<Dataset> one_of_every_verb() {
           data.batch(4, {.tail = Tail::wrap}),
           Dataset::range(20).batch(10, {.tail = Tail::strict}),
           data.batch(4, {.tail = Tail::short_}).repeat(2),
-          batches.take(2).unbatch().batch(3),
+          batches.take(2).rebatch(3),
           data.shuffle({.seed = 5}).batch(4),
           data.shuffle({.seed = drawn, .reshuffle_each_epoch = false})
               .batch(4)

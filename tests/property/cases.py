@@ -152,6 +152,8 @@ class Maker:
         elif tail == "even" and rest:
             sizes = [total // steps + (i < total % steps) for i in range(steps)]
         steps = part.over(sizes, op="batch", size=size, tail=tail)
+        if part.node["op"] == "unbatch" and (size == "G" or size % 2 == 0):
+            steps.node["rebatch"] = True  # the driver uses one verb for both
         return replace(steps, batched=True, samples=len(part.sizes))
 
     def tails(self, part: Part) -> dict:
@@ -460,6 +462,7 @@ def features(case: dict, reply: dict) -> set[str]:
         if op == "batch":
             found.add(f"tail {node['tail']}")
             found.add("batch G" if node["size"] == "G" else "batch fixed size")
+            found.update({"rebatch"} if "rebatch" in node else ())
         if op == "repeat" and node["count"] in (-1, 0):
             found.add("repeat endless" if node["count"] else "repeat 0")
             below = [each for each, _ in walk(node) if each["op"] == "repeat"]
@@ -502,7 +505,7 @@ FEATURES = [
     *SOURCES,
     "map typed affine", "map sample affine", "map block affine", "map typed random",
     "map sample random", "cast", "shuffle", "repeat", "take", "skip", "shard", "concatenate",
-    "zip", "enumerate", "cache", "prefetch", "batch", "unbatch",
+    "zip", "enumerate", "cache", "prefetch", "batch", "unbatch", "rebatch",
     "step map typed affine", "step map whole", "step shuffle", "step repeat", "step take",
     "step skip", "step shard", "step concatenate", "step cache", "step prefetch",
     "tail short", "tail drop", "tail even", "tail pad", "tail wrap", "tail strict",

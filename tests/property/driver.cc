@@ -55,6 +55,8 @@ class Builder {
     }
     if (op == "concatenate")
       return build(node.at("inputs").at(0)).concatenate(build(node.at("inputs").at(1)));
+    if (op == "batch" && node.contains("rebatch"))
+      return build(node.at("input").at("input")).rebatch(batch_size(node), batch_options(node));
     return transform(build(node.at("input")), op, node);
   }
 
@@ -82,11 +84,15 @@ class Builder {
     if (op == "prefetch")
       return in.prefetch({.steps = static_cast<std::uint64_t>(number("steps"))});
     if (op == "unbatch") return in.unbatch();
-    if (op == "batch") {
-      const std::int64_t size = node.at("size").is_string() ? batch_ : number("size");
-      return in.batch(size, {.tail = tail_named(node.at("tail").get<std::string>()).value()});
-    }
+    if (op == "batch") return in.batch(batch_size(node), batch_options(node));
     throw ConfigError(fmt::format("the driver knows no op {}", op));
+  }
+
+  [[nodiscard]] std::int64_t batch_size(const Json& node) const {
+    return node.at("size").is_string() ? batch_ : node.at("size").get<std::int64_t>();
+  }
+  static BatchOptions batch_options(const Json& node) {
+    return {.tail = tail_named(node.at("tail").get<std::string>()).value()};
   }
 
   static Dataset map(const Dataset& in, const Json& node) {
