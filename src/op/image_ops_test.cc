@@ -188,6 +188,31 @@ TEST(ImageOpsTest, CropsReturnTheirRegion) {
     for (std::int64_t x = 0; x < 5; ++x) EXPECT_EQ(middle.at(y, x, 2), in.at(y + 1, x + 3, 2));
 }
 
+TEST(ImageOpsTest, AFlipIsDrawnForEachAxisWithItsChance) {
+  const Plain in = random_image(4, 5, 1);
+  const auto mirrored = [&](const Plain& got, bool x, bool y) {
+    for (std::int64_t row = 0; row < 4; ++row)
+      for (std::int64_t column = 0; column < 5; ++column)
+        if (got.at(row, column, 0) != in.at(y ? 3 - row : row, x ? 4 - column : column, 0))
+          return false;
+    return true;
+  };
+  int flips_of_one = 0;
+  int flips_of_both[2][2] = {};
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const Plain one = plain_of(run(bytes_of(in), image::of().random_flip().seed(seed)));
+    ASSERT_NE(mirrored(one, true, false), mirrored(one, false, false));
+    flips_of_one += mirrored(one, true, false) ? 1 : 0;
+    const Plain both =
+        plain_of(run(bytes_of(in), image::of().random_flip({.vertical = true}).seed(seed)));
+    for (const bool x : {false, true})
+      for (const bool y : {false, true}) flips_of_both[x][y] += mirrored(both, x, y) ? 1 : 0;
+  }
+  EXPECT_NEAR(flips_of_one, 200, 50);
+  for (const auto& of_x : flips_of_both)
+    for (const int count : of_x) EXPECT_NEAR(count, 100, 40);
+}
+
 TEST(ImageOpsTest, RandomCropsReachEveryPosition) {
   const Plain in = random_image(4, 5, 1);
   std::vector<int> seen(6);
