@@ -109,6 +109,13 @@ class Dataset {
   /// A chain of image ops, run in one pass over the pixels.
   [[nodiscard]] Dataset map(const image::Chain& chain) const;
 
+  /// Calls `fn` for the elements in order, by one thread at a time, each with the state that the
+  /// call before returned; the outputs are the elements of the result, which is a stream. Every
+  /// pass and every round of a repeat starts from `initial`. A state keeps the structure and dtypes
+  /// of `initial` and has at most 64 KB: a loader's state contains it. An element that fails leaves
+  /// the state unchanged. Throws ConfigError after `batch`.
+  [[nodiscard]] Dataset scan(Sample initial, ScanFn fn, const ScanOptions& options = {}) const;
+
   // Predicates: typed, [](float x, std::int32_t label) { return x > 0; }, or of a Sample
   /// Keeps the samples for which `predicate` returns true. The result is a stream, unless `mask`.
   template <typename F>

@@ -47,6 +47,9 @@ struct SampleFn {
   std::function<Sample(const Sample&, Rng&)> run;
 };
 
+/// Of a state and an element; returns the next state and an output.
+using ScanFn = std::function<std::pair<Sample, Sample>(const Sample& state, const Sample& element)>;
+
 /// A function of blocks. Needs a declared spec; dense fields only.
 struct BlockFn {
   std::function<void(const Block& in, Block& out)> run;

@@ -35,6 +35,10 @@ struct MapOptions {
   std::optional<ElementSpec> spec = {};  // of the result, if the function's type does not say
   bool row_wise = false;  // after batch: each output row depends only on the same input row
 };
+struct ScanOptions {
+  std::string name = {};                 // in plans, errors and digests
+  std::optional<ElementSpec> spec = {};  // of the outputs
+};
 struct FilterOptions {
   std::string name = {};
   std::uint64_t seed = 0;  // for predicates that take an Rng

@@ -89,6 +89,21 @@ Dataset packed(const Dataset& self, nb::handle pack) {
       options);
 }
 
+/// `fn(state, element)` returns a pair: the next state and the output.
+Dataset scan(const Dataset& self, nb::handle initial, nb::handle fn, const std::string& name,
+             nb::handle spec) {
+  const auto run = [call = SampleCall(fn, {})](const Sample& state, const Sample& element) {
+    return call(Sample::tuple({state, element}), nullptr, [](const nb::object& made) {
+      if (!nb::isinstance<nb::tuple>(made) || nb::len(made) != 2)
+        throw ConfigError(
+            fmt::format("scan: the function must return a tuple (next state, output), not {}",
+                        nb::cast<std::string>(nb::repr(made.type()))));
+      return std::pair(sample_of(made[0]), sample_of(made[1]));
+    });
+  };
+  return self.scan(sample_of(initial), run, {name, optional_spec(spec)});
+}
+
 bool truth(const nb::object& value) {
   const int held = PyObject_IsTrue(value.ptr());
   if (held < 0) throw nb::python_error();
@@ -258,6 +273,8 @@ void bind_functions_of(DatasetClass& dataset) {
   dataset.def("map", verb(map_samples), nb::arg("fn"), nb::arg("arguments"), nb::arg("spec").none(),
               nb::arg("row_wise"), nb::arg("workers").none());
   dataset.def("packed", verb(packed));
+  dataset.def("scan", verb(scan), nb::arg("initial_state").none(), nb::arg("fn"), nb::arg("name"),
+              nb::arg("spec").none());
   dataset.def(
       "map_op",
       [](const OwningDataset& self, nb::handle op) {

@@ -125,6 +125,19 @@ class Dataset(metaclass=_Words):
         return Dataset(self._native.map_op(_native.vector_op(fn, name or name_of(fn), spec,
                                                                setup)))
 
+    def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], tuple[Any, Any]], *,
+             name: str = "", spec: Spec = None) -> Dataset:
+        """Calls `scan_func(state, element)` in order; it returns `(next state, output)`.
+
+        The outputs are the elements of the result, which is a stream. Every pass starts from
+        `initial_state`. A state keeps its structure and dtypes and has at most 64 KB: `state_dict`
+        contains it, so a resumed loader continues with it.
+        """
+        check_callable("scan", scan_func)
+        text("scan", "name", name)
+        return Dataset(self._native.scan(initial_state, scan_func, name or name_of(scan_func),
+                                         spec))
+
     def filter(self, predicate: Callable[..., Any], *, name: str = "", seed: int = 0,
                mask: bool = False, random: bool | None = None) -> Dataset:
         """Keeps the samples for which `predicate` returns true. The result is a stream.

@@ -144,7 +144,7 @@ VERBS: dict[str, str] = {
     "padded_batch": _RAGGED, "ragged_batch": _RAGGED, "sparse_batch": _RAGGED,
     "bucket_by_sequence_length": f"{_NOT_YET}: sort by length, batch(n, collate_fn=pad), then "
                                  "shuffle() the steps",
-    "group_by_window": _NOT_YET, "window": _NOT_YET, "scan": f"{_NOT_YET}: use a generator",
+    "group_by_window": _NOT_YET, "window": _NOT_YET,
     "reduce": "use Python: functools.reduce(fn, dataset, start)",
     "unique": f"{_NOT_YET}: use filter, or numpy.unique on the array",
     "rejection_resample": f"{_NOT_YET}: use filter(lambda x, rng: ...)",

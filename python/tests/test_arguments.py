@@ -120,6 +120,8 @@ FUNCTIONS = {
     "Dataset.filter": (lambda: dataset().filter,
                        {"predicate": plain, "name": "n", "seed": 1, "random": False,
                         "mask": False}),
+    "Dataset.scan": (lambda: dataset().scan,
+                     {"initial_state": 0, "scan_func": plain, "name": "n", "spec": None}),
     "Dataset.take_while": (lambda: dataset().take_while,
                            {"predicate": plain, "name": "n", "seed": 1, "random": False}),
     "Dataset.select": (lambda: dataset().select,

@@ -357,6 +357,12 @@ def test_rebatch():
     assert batches(ps.range(5).batch(2).rebatch(3, drop_remainder=True)) == [[0, 1, 2]]
 
 
+@says("scan(initial_state, scan_func)")
+def test_scan():
+    assert elements(ps.range(5).scan(0, lambda state, x: (state + x, state + x))) == [
+        0, 1, 3, 6, 10]
+
+
 @says("reduce(0, fn)", instead="Python: `functools.reduce(fn, dataset, 0)`")
 def test_reduce_in_python():
     assert functools.reduce(lambda a, b: a + b, ps.range(5), 0) == 10
@@ -404,7 +410,6 @@ MISSING_VERBS = {
                                  "the steps",
     "group_by_window": "a generator",
     "window": "`from_index` over slices of an array",
-    "scan": "a generator",
     "unique": "`numpy.unique` on the array, or `filter`",
     "rejection_resample": "`filter(lambda x, rng: ...)`",
     "save": "`numpy.save`",

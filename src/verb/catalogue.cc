@@ -25,6 +25,7 @@ namespace penstock {
   VERB(prefetch)             \
   VERB(range)                \
   VERB(repeat)               \
+  VERB(scan)                 \
   VERB(select)               \
   VERB(shard)                \
   VERB(shuffle)              \

@@ -145,6 +145,8 @@ def node_features(node: dict) -> set[str]:
         found = {"shuffle windows"}
     elif op == "split":
         found = {"split"}
+    elif op == "scan":
+        found = {"scan", "scan throws"} if "faulty" in node else {"scan"}
     return found
 
 
@@ -182,13 +184,15 @@ FEATURES = INDEXED_FEATURES + [
     *(f"{op} {what}" for op in ("filter", "take_while", "mask", "select")
       for what in ("typed", "sample", "rest", "random")),
     "filter throws", "take_while throws", "flat_map", "interleave", "unbatch_samples", "split",
+    "scan", "scan throws",
     *(f"{op} {what}" for op in ("flat_map", "interleave")
       for what in ("typed", "sample", "declared", "undeclared")),
-    *(f"inner {op}" for op in ("map", "shuffle", "filter", "repeat", "take", "skip", "flat_map")),
+    *(f"inner {op}" for op in ("map", "shuffle", "filter", "repeat", "take", "skip", "flat_map",
+                                  "scan")),
     "inner failure", "shuffle windows",
     *(f"stream {op}" for op in (
         "map", "cast", "shuffle", "repeat", "repeat endless", "take", "skip", "shard",
-        "concatenate", "zip", "enumerate", "prefetch", "unbatch", "filter", "take_while")),
+        "concatenate", "zip", "enumerate", "prefetch", "unbatch", "filter", "take_while", "scan")),
     *(f"stream step {op}" for op in (
         "batch", "map", "repeat", "repeat endless", "take", "skip", "shard", "concatenate",
         "prefetch")),

@@ -142,6 +142,19 @@ inline Dataset expanded(const Dataset& in, const Json& node, const Build& build)
   return typed ? in.interleave(open, options) : in.interleave(open_sample, options);
 }
 
+/// The difference of each element and a state that is 3 * state + element afterwards.
+inline Dataset scanned(const Dataset& in, const Json& node) {
+  const auto step = [fault = Fault(node)](const Sample& state, const Sample& element) {
+    const auto before = state.tensor().item<std::int64_t>();
+    const auto x = element.tensor().item<std::int64_t>();
+    fault.check(x);
+    return std::pair<Sample, Sample>(Tensor::scalar(wrap_affine(before, 3, x)),
+                                     Tensor::scalar(wrap_affine(before, -1, x)));
+  };
+  return in.scan(Tensor::scalar(node.at("start").get<std::int64_t>()), step,
+                 {.spec = ElementSpec::single(Dtype::i64)});
+}
+
 /// `in` with the op of `node`, if it is one of the ops of this file.
 inline std::optional<Dataset> stream_op(const Dataset& in, const Json& node, const Build& build) {
   const std::string op = node.at("op");
@@ -157,6 +170,7 @@ inline std::optional<Dataset> stream_op(const Dataset& in, const Json& node, con
     const auto [first, second] = in.split(node.at("fraction"), node.at("seed"));
     return node.at("half") == 0 ? first : second;
   }
+  if (op == "scan") return scanned(in, node);
   if (op == "spread") return spread(in, node);
   if (op == "unbatch_samples") return in.unbatch();
   if (op == "flat_map" || op == "interleave") return expanded(in, node, build);

@@ -19,9 +19,10 @@ PAIR_SHAPE = ("zip", ("int",), ("int",))  # of a generator of tuples
 ELEMENTS = {("int",): "int", PAIR_SHAPE: "tuple", ("pairs",): "pairs", ("slices",): "slices"}
 SAMPLES = {"map": 16, "faulty": 16, "mask": 22, "shuffle": 12, "repeat": 8, "endless": 4, "take": 7,
            "skip": 6, "shard": 6, "cache": 6, "prefetch": 7, "select": 20, "split": 8}
-STREAMED = {"filter": 17, "take_while": 8, "flat_map": 15, "interleave": 14, "unrows": 8}
+STREAMED = {"filter": 17, "take_while": 8, "scan": 10, "flat_map": 15, "interleave": 14,
+            "unrows": 8}
 INNER = {"map": 7, "shuffle": 8, "filter": 8, "take_while": 4, "repeat": 10, "take": 8, "skip": 10,
-         "faulty": 12, "flat_map": 9, "prefetch": 3}
+         "faulty": 12, "flat_map": 9, "scan": 4, "prefetch": 3}
 ENDLESS = {"map": 4, "filter": 5, "shuffle": 4, "skip": 2, "shard": 2, "interleave": 2}
 
 
@@ -169,6 +170,14 @@ class StreamMaker(Maker):
 
     def take_while(self, part: Part) -> Part | None:
         return self.filter(part, "take_while", (30, 600))
+
+    def scan(self, part: Part) -> Part | None:
+        if part.batched or has_mask(part.node) or part.shape != ("int",):
+            return None
+        node = {"start": self.number()}
+        if self.failing and self.chance(0.6):
+            node["faulty"] = self.fault()
+        return self.measured(part, op="scan", **node)
 
     def mask(self, part: Part, depth: int) -> Part | None:
         if part.batched or depth > 0 or is_stream(part.node):

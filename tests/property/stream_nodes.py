@@ -13,7 +13,7 @@ PAIR = [("0", "i64"), ("1/k", "i64")]
 
 def makes_stream(spec: dict) -> bool:
     unmasked = spec["op"] in ("filter", "take_while") and not spec.get("mask")
-    return unmasked or spec["op"] == "generator" or spec["op"] in EXPANDING
+    return unmasked or spec["op"] in ("generator", "scan") or spec["op"] in EXPANDING
 
 
 def hatched(spec: dict) -> dict:

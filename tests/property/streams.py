@@ -62,6 +62,15 @@ class StreamModel(Model):
                     yield row
                 elif op == "take_while":
                     return
+        elif op == "scan":  # an element that fails leaves the state
+            state = spec["start"]
+            for row in inputs[0]:
+                self.spend()
+                if throws(node, row):
+                    self.lose(row)
+                    continue
+                before, state = state, wrap(3 * state + row.values[0])
+                yield row._replace(values=(wrap(row.values[0] - before),))
         elif op == "select":  # positions found in the first turn of a separate tree
             own = StreamNode(spec, 0, count(), count())
             first = self.items(own.inputs[0], 0, 0)
