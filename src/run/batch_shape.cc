@@ -90,7 +90,23 @@ BatchShape ShapeLearner::learn(const Geometry& geometry, std::uint64_t first, st
     if (auto shape = learn_from_others(step, place, given, tries, context))
       return std::move(*shape);
   }
+  if (auto shape = learn_from_past(geometry, first, kTriesMax, context)) return std::move(*shape);
   return without_fields();
+}
+
+/// After a resume: tries the steps before `first`, for example if all rows that are left are
+/// masked.
+std::optional<BatchShape> ShapeLearner::learn_from_past(const Geometry& geometry,
+                                                        std::uint64_t first, std::uint64_t tries,
+                                                        const Context& context) {
+  for (std::uint64_t step = geometry.first_known(); step < first && tries > 0; ++step) {
+    const Place place = geometry.step(settings_.pass, step);
+    // A Sequence is not asked for a batch again.
+    if (plan_->program.chains[place.leaf].sequence || is_whole(plan_->program, place)) continue;
+    for (std::uint64_t row = 0; row < place.count && tries > 0; ++row, --tries)
+      if (auto shape = learn_row(step, place, row, nullptr, Owner::another, context)) return shape;
+  }
+  return std::nullopt;
 }
 
 std::optional<BatchShape> ShapeLearner::learn_from_stream(const StepInFlight& step,

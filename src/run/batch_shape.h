@@ -80,6 +80,8 @@ class ShapeLearner {
   std::optional<BatchShape> learn_from_others(std::uint64_t step, const Place& place,
                                               const BlockView* given, std::uint64_t& tries,
                                               const Context& context);
+  std::optional<BatchShape> learn_from_past(const Geometry& geometry, std::uint64_t first,
+                                            std::uint64_t tries, const Context& context);
   std::optional<BatchShape> learn_row(std::uint64_t step, const Place& place, std::uint64_t row,
                                       const BlockView* given, Owner owner, const Context& context);
   std::optional<BatchShape> learn_step(std::uint64_t step, const Place& place,

@@ -106,6 +106,17 @@ TEST(ShapeLearnerTest, AShareWithoutSamplesLearnsFromAnother) {
   EXPECT_EQ(learning.learn().layout->spec.fields.size(), 1U);
 }
 
+TEST(ShapeLearnerTest, AResumedPassWhoseRemainingRowsAreMaskedLearnsFromTheStepsBefore) {
+  const Dataset masked = Dataset::range(12)
+                             .filter([](std::int64_t x) { return x < 6; }, {.mask = true})
+                             .map([](const Sample& x) { return Sample::dict({{"id", x}}); });
+  Learning learning(masked.batch(4));
+  const Geometry& geometry = learning.plan->geometry;
+  const BatchShape shape = learning.learner.learn(geometry, 2, geometry.steps(), learning.scratch);
+  ASSERT_EQ(shape.layout->spec.fields.size(), 1U);
+  EXPECT_EQ(shape.layout->spec.fields[0].path, "id");
+}
+
 TEST(ShapeLearnerTest, BatchesHaveNoFieldsIfNoSampleCanBeComputed) {
   Learning learning(undeclared(8, 8).batch(4), true);
   EXPECT_TRUE(learning.learn().layout->spec.fields.empty());

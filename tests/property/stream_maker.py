@@ -19,7 +19,7 @@ PAIR_SHAPE = ("zip", ("int",), ("int",))  # of a generator of tuples
 ELEMENTS = {("int",): "int", PAIR_SHAPE: "tuple", ("pairs",): "pairs", ("slices",): "slices"}
 SAMPLES = {"map": 16, "faulty": 16, "mask": 22, "shuffle": 12, "repeat": 8, "endless": 4, "take": 7,
            "skip": 6, "shard": 6, "cache": 6, "prefetch": 7, "select": 20, "split": 8}
-STREAMED = {"filter": 17, "take_while": 8, "scan": 10, "flat_map": 15, "interleave": 14,
+STREAMED = {"filter": 17, "take_while": 8, "scan": 14, "flat_map": 15, "interleave": 14,
             "unrows": 8}
 INNER = {"map": 7, "shuffle": 8, "filter": 8, "take_while": 4, "repeat": 10, "take": 8, "skip": 10,
          "faulty": 12, "flat_map": 9, "scan": 4, "prefetch": 3}

@@ -180,14 +180,18 @@ class StreamModel(Model):
 
     def stream_rounds(self, node: Node, pass_: int, round_: int, start: Any) -> Iterator[Step]:
         child, base = node.inputs[0], round_ * node.count
-        first = max(0, start[0] // child.turns - base) if start else 0
+        resumed, first = None, 0
+        if start:
+            at, into = divmod(start[0], child.turns)
+            if into or start[1]:
+                resumed = at - base  # a round with steps before the place
+            first = max(0, at - base)
         for r in range(first, node.count):
             item = None
             inner = nested_round(round_, node.count, r)
             for item in self.items(child, pass_, inner, start):
                 yield item
-            resumed = start and start[1] > 0 and r == first  # its steps may be before the place
-            if item is None and not resumed:
+            if item is None and r != resumed:
                 return  # a round without a step ends it
 
     def pass_over(self, items: Iterator, number: int) -> None:
