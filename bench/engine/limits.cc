@@ -131,11 +131,16 @@ void open_and_close(Limits& limits) {
   open(500);
   const double threads_before = threads();
   const double descriptors_before = descriptors();
-  const double rss_before = rss_mb();
-  open(10'000);
+  // A leak grows each time; an arena that malloc creates for a thread does so once.
+  double memory_left = 1e9;
+  for (int again = 0; again < 2; ++again) {
+    const double rss_before = rss_mb();
+    open(10'000);
+    memory_left = std::min(memory_left, std::max(0.0, rss_mb() - rss_before));
+  }
   limits.check("10,000 loaders opened and closed: threads left", threads() - threads_before, 0, "");
   limits.check("  descriptors left", descriptors() - descriptors_before, 0, "");
-  limits.check("  memory left", std::max(0.0, rss_mb() - rss_before), 1, "MB");
+  limits.check("  memory left", memory_left, 1, "MB");
 }
 
 /// The look-ahead may grow up to its budget while the pool learns how long the consumer waits; with
