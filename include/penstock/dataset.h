@@ -112,7 +112,7 @@ class Dataset {
   /// Calls `fn` for the elements in order, by one thread at a time, each with the state that the
   /// call before returned; the outputs are the elements of the result, which is a stream. Every
   /// pass and every round of a repeat starts from `initial`. A state keeps the structure and dtypes
-  /// of `initial` and has at most 64 KB: a loader's state contains it. An element that fails leaves
+  /// of `initial` and has at most 16 KB: a loader's state contains it. An element that fails leaves
   /// the state unchanged. Throws ConfigError after `batch`.
   [[nodiscard]] Dataset scan(Sample initial, ScanFn fn, const ScanOptions& options = {}) const;
 

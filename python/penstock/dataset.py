@@ -130,7 +130,7 @@ class Dataset(metaclass=_Words):
         """Calls `scan_func(state, element)` in order; it returns `(next state, output)`.
 
         The outputs are the elements of the result, which is a stream. Every pass starts from
-        `initial_state`. A state keeps its structure and dtypes and has at most 64 KB: `state_dict`
+        `initial_state`. A state keeps its structure and dtypes and has at most 16 KB: `state_dict`
         contains it, so a resumed loader continues with it.
         """
         check_callable("scan", scan_func)

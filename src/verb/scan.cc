@@ -1,8 +1,10 @@
 // A function with a state that passes from element to element.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,79 +19,58 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kStateBytesMax = 64 << 10;
+/// A loader's state has at most 64 KB, in which these bytes take twice their size.
+constexpr std::size_t kStateBytesMax = 16 << 10;
 
-/// The value of a lower-case hexadecimal digit, or nothing.
-std::optional<unsigned> digit_value(char digit) {
-  if (digit >= '0' && digit <= '9') return static_cast<unsigned>(digit - '0');
-  if (digit >= 'a' && digit <= 'f') return static_cast<unsigned>(digit - 'a' + 10);
-  return std::nullopt;
-}
-
-/// Shape and bytes of each tensor, "2,3:00ff..;" and so on. Structure and dtypes are those of the
-/// initial state.
+/// Sizes, number of bytes and bytes of each tensor: "2,3,:24:" and 24 bytes. Structure and dtypes
+/// are those of the initial state.
 std::string state_text(const Sample& state) {
   std::string text;
   for (const Tensor& leaf : state.leaves()) {
     for (const std::int64_t size : leaf.shape()) text += fmt::format("{},", size);
-    text += ':';
-    for (const std::byte byte : leaf.raw())
-      text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
-    text += ';';
+    text += fmt::format(":{}:", leaf.raw().size());
+    text += leaf.text();
   }
   return text;
 }
 
-std::optional<Shape> parse_shape(std::string_view text) {
-  Shape shape;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    if (comma == std::string_view::npos) return std::nullopt;
-    std::int64_t size = -1;
-    const auto end = std::from_chars(text.data(), text.data() + comma, size);
-    if (end.ec != std::errc() || end.ptr != text.data() + comma || size < 0) return std::nullopt;
-    shape.push_back(size);
-    text.remove_prefix(comma + 1);
-  }
-  return shape;
+/// Removes a number and the `end` after it from the start of `text`; nothing if there is none.
+std::optional<std::uint64_t> take_number(std::string_view& text, char end) {
+  std::uint64_t number = 0;
+  const auto found = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto used = static_cast<std::size_t>(found.ptr - text.data());
+  if (found.ec != std::errc() || used == text.size() || text[used] != end) return std::nullopt;
+  text.remove_prefix(used + 1);
+  return number;
 }
 
-std::optional<Tensor> parse_tensor(std::string_view text, Dtype dtype) {
-  const std::size_t colon = text.find(':');
-  if (colon == std::string_view::npos) return std::nullopt;
-  const auto shape = parse_shape(text.substr(0, colon));
-  const std::string_view digits = text.substr(colon + 1);
-  if (!shape || digits.size() % 2 != 0) return std::nullopt;
-  std::vector<std::byte> bytes;
-  for (std::size_t i = 0; i < digits.size(); i += 2) {
-    const auto high = digit_value(digits[i]);
-    const auto low = digit_value(digits[i + 1]);
-    if (!high || !low) return std::nullopt;
-    bytes.push_back(static_cast<std::byte>(16 * *high + *low));
+std::optional<Tensor> take_tensor(std::string_view& text, Dtype dtype) {
+  Shape shape;
+  std::uint64_t values = 1;
+  while (!text.empty() && text.front() != ':') {
+    const auto size = take_number(text, ',');
+    if (!size || *size > kStateBytesMax) return std::nullopt;
+    shape.push_back(static_cast<std::int64_t>(*size));
+    values = std::min<std::uint64_t>(values * *size, kStateBytesMax + 1);
   }
-  if (is_variable(dtype)) {
-    if (!shape->empty()) return std::nullopt;
-    return Tensor::bytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, dtype);
-  }
-  std::size_t wanted = dtype_size(dtype);
-  for (const std::int64_t size : *shape) {
-    if (size > static_cast<std::int64_t>(kStateBytesMax)) return std::nullopt;
-    wanted *= static_cast<std::size_t>(size);
-    if (wanted > kStateBytesMax) return std::nullopt;
-  }
-  if (wanted != bytes.size()) return std::nullopt;
-  return Tensor::copy(dtype, *shape, bytes);
+  if (text.empty()) return std::nullopt;
+  text.remove_prefix(1);
+  const auto bytes = take_number(text, ':');
+  if (!bytes || *bytes > text.size()) return std::nullopt;
+  const bool fits = is_variable(dtype) ? shape.empty() : *bytes == values * dtype_size(dtype);
+  if (!fits) return std::nullopt;
+  const std::string_view data = text.substr(0, *bytes);
+  text.remove_prefix(*bytes);
+  if (is_variable(dtype)) return Tensor::bytes(data, dtype);
+  return Tensor::copy(dtype, shape, std::as_bytes(std::span(data)));
 }
 
 std::optional<Sample> parse_state(std::string_view text, const Sample& like) {
   std::vector<Tensor> leaves;
   for (const Tensor& leaf : like.leaves()) {
-    const std::size_t end = text.find(';');
-    if (end == std::string_view::npos) return std::nullopt;
-    auto tensor = parse_tensor(text.substr(0, end), leaf.dtype());
+    auto tensor = take_tensor(text, leaf.dtype());
     if (!tensor) return std::nullopt;
     leaves.push_back(std::move(*tensor));
-    text.remove_prefix(end + 1);
   }
   if (!text.empty()) return std::nullopt;
   return Sample::assemble(like.structure(), std::move(leaves));
@@ -185,7 +166,7 @@ class ScanCursor final : public Cursor {
         done = Failure{std::move(*wrong),
                        {},
                        "a state keeps its structure and dtypes, and is a "
-                       "summary of at most 64 KB"};
+                       "summary of at most 16 KB"};
       } else if (auto differs = write_row(out, row, made.second)) {
         done = Failure{std::move(*differs), {}, "return outputs of the same fields each time"};
       }
@@ -249,7 +230,7 @@ Dataset Dataset::scan(Sample initial, ScanFn fn, const ScanOptions& options) con
   if (!fn) throw ConfigError("scan: there is no function");
   initial = owned(initial);
   if (const auto wrong = wrong_state(initial, initial))
-    throw ConfigError("scan: the initial state has more than 65536 bytes", {},
+    throw ConfigError("scan: the initial state has more than 16 KB", {},
                       "keep a summary: states of a loader contain it");
   Node node =
       after(*this, std::make_shared<const Scan>(std::move(initial), std::move(fn), options));
