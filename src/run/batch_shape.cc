@@ -1,5 +1,7 @@
 #include "run/batch_shape.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -17,6 +19,8 @@ namespace {
 /// data starts with more failing samples than this, the rest is computed again.
 constexpr std::size_t kRowsMax = 1024;
 constexpr std::size_t kStepsMax = 16;
+/// Endless data whose samples all fail, or are all masked, would be searched forever.
+constexpr std::uint64_t kSearchedMax = 100'000;
 
 void warn_if_batch(const ElementSpec& spec) {
   if (const auto warning = batch_of_batches(spec)) report(*warning);
@@ -49,6 +53,18 @@ void ShapeLearner::raise_at(Failure failure, std::uint64_t step) const {
   failure.where.epoch = settings_.pass;
   failure.where.step = step;
   failure.raise();
+}
+
+void ShapeLearner::count_searched(std::uint64_t rows, std::uint64_t step) {
+  searched_ += rows;
+  if (searched_ <= kSearchedMax) return;
+  const std::string why = last_failure_.empty() ? "they are masked" : "the last: " + last_failure_;
+  raise_at({fmt::format("the fields of a batch are not known: none of the first {} samples could "
+                        "be computed; {}",
+                        kSearchedMax, why),
+            {},
+            "repair the data or the function; or declare spec= where the fields are made"},
+           step);
 }
 
 /// Requests the batch if the step is one of a Sequence.
@@ -164,6 +180,7 @@ void ShapeLearner::keep(std::uint64_t step, LearnedRow row) {
 std::optional<BatchShape> ShapeLearner::learn_row(std::uint64_t step, const Place& place,
                                                   std::uint64_t row, const BlockView* given,
                                                   Owner owner, const Context& context) {
+  count_searched(1, step);
   const Scratch::Frame frame(context.scratch);
   const ScratchBlock row_block(ElementSpec::unknown(), 1, context.scratch);
   BlockView block = row_block.view();
@@ -173,6 +190,7 @@ std::optional<BatchShape> ShapeLearner::learn_row(std::uint64_t step, const Plac
   learned.sample_id = block.identity.sample_id[0];
   if (!done) {
     if (context.cancelled()) raise_at(std::move(done.failure()), step);
+    last_failure_ = done.failure().message;
     // A failed sample of another process is handled there; try the next one.
     if (owner == Owner::another) return std::nullopt;
     if (!settings_.skips || done.failure().must_raise()) raise_at(std::move(done.failure()), step);
@@ -194,6 +212,7 @@ std::optional<BatchShape> ShapeLearner::learn_row(std::uint64_t step, const Plac
 std::optional<BatchShape> ShapeLearner::learn_step(std::uint64_t step, const Place& place,
                                                    const BlockView* given, const Context& context) {
   if (place.count == 0) return std::nullopt;
+  count_searched(place.count, step);
   auto learned = std::make_shared<LearnedStep>(place.count);
   const ElementSpec unknown = ElementSpec::unknown();
   BlockView all;

@@ -49,7 +49,8 @@ class ShapeLearner {
       : plan_(std::move(plan)), settings_(std::move(settings)) {}
 
   /// Learns from steps [first, end). If no sample can be computed at all, the batches have no
-  /// fields, and the next epoch tries again. Throws SampleError if failures are not skipped.
+  /// fields, and the next epoch tries again. Throws SampleError if failures are not skipped, or if
+  /// the first 100,000 samples show no fields.
   BatchShape learn(const Geometry& geometry, std::uint64_t first, std::uint64_t end,
                    const Context& context);
   /// Learns from one step of a stream; returns nothing if none of its rows can be computed.
@@ -87,12 +88,16 @@ class ShapeLearner {
   std::optional<BatchShape> learn_step(std::uint64_t step, const Place& place,
                                        const BlockView* given, const Context& context);
   void keep(std::uint64_t step, LearnedRow row);
+  /// Throws SampleError after too many rows that showed no fields.
+  void count_searched(std::uint64_t rows, std::uint64_t step);
   [[noreturn]] void raise_at(Failure failure, std::uint64_t step) const;
 
   const std::shared_ptr<const PlanData> plan_;
   const LearnSettings settings_;
   std::map<std::uint64_t, std::vector<LearnedRow>> rows_;  // by step
   std::size_t row_count_ = 0;
+  std::uint64_t searched_ = 0;
+  std::string last_failure_;
   LearnedSteps steps_;
   Mutex mutex_;
   std::map<std::uint64_t, SequenceBatch> batches_ PENSTOCK_GUARDED_BY(mutex_);  // by step

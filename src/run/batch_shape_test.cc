@@ -1,5 +1,6 @@
 #include "run/batch_shape.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,6 +17,9 @@
 namespace penstock {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 using testing::plan_of;
 using testing::rows_at;
 
@@ -121,6 +125,19 @@ TEST(ShapeLearnerTest, BatchesHaveNoFieldsIfNoSampleCanBeComputed) {
   Learning learning(undeclared(8, 8).batch(4), true);
   EXPECT_TRUE(learning.learn().layout->spec.fields.empty());
   EXPECT_TRUE(learning.learner.without_fields().layout->spec.fields.empty());
+}
+
+TEST(ShapeLearnerTest, EndlessDataThatNeverShowsItsFieldsIsAnError) {
+  Learning failing(undeclared(8, 8).repeat().batch(4), true);
+  EXPECT_THAT([&] { failing.learn(); },
+              ThrowsMessage<SampleError>(AllOf(HasSubstr("none of the first 100000 samples"),
+                                               HasSubstr("bad value"), HasSubstr("spec="))));
+  Learning masked(undeclared(8)
+                      .filter([](const Sample&) { return false; }, {.mask = true})
+                      .map([](const Sample& x) { return x; })
+                      .repeat()
+                      .batch(4));
+  EXPECT_THAT([&] { masked.learn(); }, ThrowsMessage<SampleError>(HasSubstr("they are masked")));
 }
 
 /// Returns the rows of a batch unchanged; its spec is unknown before running.

@@ -51,7 +51,8 @@ class StreamCases(StreamMaker):
 
     def counter(self, part: Part) -> "StreamCounter":
         self.faulty_below = has_faulty(part.node)
-        return StreamCounter(part, self.epochs, FOREVER_STEPS if self.forever else -1)
+        self.counted = StreamCounter(part, self.epochs, FOREVER_STEPS if self.forever else -1)
+        return self.counted
 
     def session(self, before: dict | None) -> dict:
         on_error = "skip" if self.faulty_below else self.rng.choice(["raise", "skip"])
@@ -67,6 +68,8 @@ class StreamCases(StreamMaker):
             case = super().case()
         except Overrun:
             return None
+        if case and self.forever and not self.counted.good_rows:
+            return None  # endless data without one good row never shows its fields
         if case and self.chance(0.8):
             # Only a last session raises, and only if it is clear which sample fails first and
             # nothing is pulled again that others skipped.
@@ -82,6 +85,7 @@ class StreamCounter(Counter):
     def __init__(self, part: Part, epochs: int, steps_max: int):
         self.model = StreamModel({"dataset": part.node, "epochs": epochs}, in_order, LOOKED_AT_MAX)
         self.state, self.delivered, self.steps_max = (0, 0, 0, 0), 0, steps_max
+        self.good_rows = 0
 
     def steps_left(self, session: dict) -> tuple[int, list[int]]:
         asked = session | {"pull": self.steps_max, "shares": 1}
@@ -93,6 +97,7 @@ class StreamCounter(Counter):
     def pull(self, session: dict) -> None:
         reply, self.state = self.model.session(session | {"shares": 1}, self.state)
         self.delivered += len(reply["steps"])
+        self.good_rows += sum(sum(step["shares"][0]["valid"]) for step in reply["steps"])
 
 
 def failure_kinds(node: StreamNode) -> set[str]:
