@@ -100,13 +100,13 @@ $(FRAMEWORKS)/torch/ready: | .venv/bin/pytest
 	  "there are " int($$4 / 1e6); exit 1 }'
 	.venv/bin/python -m venv $(@D)
 	$(@D)/bin/pip install -q --disable-pip-version-check torch==2.13.0 'numpy>=2,<3' 'pytest>=7'
-	$(@D)/bin/pip install -q --disable-pip-version-check 'keras>=3.15,<4' jax
+	$(@D)/bin/pip install -q --disable-pip-version-check 'keras>=3.15,<4' jax cloudpickle
 	@touch $@
 
 $(FRAMEWORKS)/tensorflow/ready: | .venv/bin/pytest
 	.venv/bin/python -m venv $(@D)
 	$(@D)/bin/pip install -q --disable-pip-version-check tensorflow-cpu 'keras>=3.15,<4' \
-	  'numpy>=2,<3' 'pytest>=7'
+	  'numpy>=2,<3' 'pytest>=7' cloudpickle
 	@touch $@
 
 FRAMEWORK_TESTS := python/tests/frameworks

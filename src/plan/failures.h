@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <new>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -73,6 +75,13 @@ inline void add_file_size(Failure& failure) {
   if (!unknown) failure.message += fmt::format(" (its file has {} bytes)", bytes);
 }
 
+/// How many of the first rows are good.
+inline std::size_t good_rows_in(std::span<const std::uint8_t> flags) {
+  return static_cast<std::size_t>(
+      std::ranges::find_if(flags, [](std::uint8_t flag) { return flag != kRowGood; }) -
+      flags.begin());
+}
+
 /// Calls `body(first, rows)` for the rows of `out` that have not failed, in as few runs as
 /// possible. A transient failure is retried up to three times and then returned; running out of
 /// memory then becomes the sample's failure. Any other failure marks its row, and the remaining
@@ -90,8 +99,8 @@ Result<void> for_good_rows(const BlockView& out, const IdSpace& ids, Body body) 
       ++row;
       continue;
     }
-    std::size_t end = row;
-    while (end < out.rows && end - row < run_max && (failed == nullptr || failed[end] == 0)) ++end;
+    std::size_t end = std::min(out.rows, row + run_max);
+    if (failed != nullptr) end = row + good_rows_in({failed + row, end - row});
     Result<void> done = within_memory(body, row, end - row);
     if (done) {
       row = end;

@@ -23,7 +23,9 @@ class SourceStage final : public Stage {
         title_(source_->describe()),
         first_id_(place.first_id) {}
   void identify(const Ask& ask, std::uint64_t* ids, const Context&) const override {
-    for (std::size_t i = 0; i < ask.positions.size(); ++i) ids[i] = first_id_ + ask.positions[i];
+    std::ranges::transform(ask.positions, ids, [first = first_id_](std::uint64_t position) {
+      return first + position;
+    });
   }
   void collect_reads(const Ask& ask, const Context&,
                      std::vector<PlannedRead>& planned) const override {
@@ -38,8 +40,7 @@ class SourceStage final : public Stage {
 
  protected:
   Result<void> run(const Ask& ask, const BlockView& out, const Context& context) const override {
-    for (std::size_t i = 0; i < out.rows; ++i)
-      out.identity.sample_id[i] = first_id_ + ask.positions[i];
+    identify(ask, out.identity.sample_id, context);
     if (out.identity.occurrence != nullptr)
       std::fill_n(out.identity.occurrence, out.rows, ask.turn.occurrence());
     if (out.rows > 0) context.doing(title_, out.identity.sample_id[0], out.rows);
