@@ -9,6 +9,8 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <penstock/spec.h>
 
@@ -19,10 +21,17 @@ class BatchData;
 /// Returns whether a slab may be reused: false while a copy to a device still reads it.
 using Fence = std::function<bool()>;
 
-/// A field whose rows differ in size: row i is the bytes values[offsets[i] .. offsets[i + 1]).
+/// A field whose rows differ in size, as a view.
 struct Ragged {
-  std::span<const std::uint64_t> offsets;
-  std::span<const std::byte> values;
+  /// All rows, one after the other. If only the first size of a row varies, rows are joined along
+  /// it: rows of 2x4 and 3x4 are a tensor of 5x4. Otherwise, and for text, it has one dimension.
+  Tensor values;
+  /// Row i is values [offsets[i], offsets[i + 1]) of the first dimension.
+  std::span<const std::int64_t> offsets;
+  /// The first size of each row; empty for text.
+  std::span<const std::int64_t> lengths;
+  /// All sizes of each row, row after row, if a size other than the first varies; otherwise empty.
+  std::span<const std::int64_t> shapes;
 };
 
 class Batch {
@@ -41,7 +50,7 @@ class Batch {
   [[nodiscard]] std::uint32_t share() const;
 
   /// The field at `path`, with the rows as first dimension, as a view of the batch's memory. Throws
-  /// ConfigError if there is no such field or its rows differ in size.
+  /// ConfigError if there is no such field or its rows may differ in size and are not padded.
   [[nodiscard]] Tensor operator[](std::string_view path) const;
   template <typename T>
   [[nodiscard]] std::span<const T> values(std::string_view path = "") const {
@@ -49,6 +58,13 @@ class Batch {
   }
   /// A field whose rows differ in size, as a view. Throws ConfigError if there is no such field.
   [[nodiscard]] Ragged ragged(std::string_view path) const;
+  /// True if the rows of the field may differ in size: `ragged` returns it. Sizes that no spec
+  /// declares are those of the first sample; from the first batch on in which they differ, the
+  /// field is ragged.
+  [[nodiscard]] bool is_ragged(std::string_view path) const;
+  /// The length of each row, its first size, before padding. Throws ConfigError for text and for
+  /// a field without dimensions.
+  [[nodiscard]] std::vector<std::int64_t> lengths(std::string_view path = "") const;
   /// One row as a sample.
   [[nodiscard]] Sample row(std::size_t index) const;
 

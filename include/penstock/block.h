@@ -13,11 +13,14 @@
 namespace penstock {
 
 /// One field of a block. Dense: row i is the `row_bytes` at `data + i * row_bytes`. Otherwise
-/// (values of varying size, or a spec that is unknown before running) `tensors[i]` is row i.
+/// (values of varying size, or a spec that is unknown before running) `tensors[i]` is row i. A
+/// dense field whose sizes were learned from the first sample has `others`: if a row has other
+/// sizes it is others[i] instead.
 struct Column {
   std::byte* data = nullptr;
   std::size_t row_bytes = 0;
   Tensor* tensors = nullptr;
+  Tensor* others = nullptr;
   [[nodiscard]] bool dense() const { return tensors == nullptr; }
 };
 

@@ -56,6 +56,14 @@ class Dataset {
   /// The rows of the tensors, which must all have the same first dimension. The tensors are read in
   /// place: do not change them while a loader runs.
   static Dataset from_tensor_slices(Sample tensors, const SourceOptions& options = {});
+  /// Rows of different lengths: sample i is values[offsets[i] .. offsets[i + 1]) along the first
+  /// dimension. `offsets` are i64 in one dimension, ascending. Both are read in place. Throws
+  /// ConfigError for offsets that are not within the values.
+  static Dataset from_ragged(Tensor values, Tensor offsets, const SourceOptions& options = {});
+  /// Windows of an array: sample i is values[i * stride .. i * stride + length) along the first
+  /// dimension, which is read in place; stride 0 means `length`.
+  static Dataset from_windows(Tensor values, std::int64_t length, std::int64_t stride = 0,
+                              const SourceOptions& options = {});
   /// Sample i is `fn(i)`: a number, or a Sample. `fn` must depend on i alone.
   template <typename F>
   static Dataset from_index(std::uint64_t size, F fn, const SourceOptions& options = {}) {
@@ -90,6 +98,13 @@ class Dataset {
   /// The paths of the files that match `pattern`, sorted: `*`, `?` and `[a-z]` within a name, `**`
   /// for any folders. Throws ConfigError if there are none.
   static Dataset list_files(const std::string& pattern, const ListOptions& options = {});
+
+  /// Windows of `length` tokens of files that contain nothing but tokens, which are mapped, not
+  /// read; a window does not cross files. `pattern` is a path, or as for `list_files`.
+  static Dataset tokens(const std::string& pattern, Dtype dtype, std::int64_t length,
+                        std::int64_t stride = 0);
+  /// The documents of `prefix`.bin, as `prefix`.idx of Megatron lists them; both are mapped.
+  static Dataset from_megatron(const std::string& prefix);
 
   // Sample to sample
   /// `fn` of every sample; after `batch`, of every whole batch unless `row_wise`. `fn` takes
@@ -174,7 +189,39 @@ class Dataset {
 
   // Batches
   /// Groups `size` samples into a step. `size` is the global batch, for any number of replicas.
+  /// Fields whose rows differ in size are ragged in the batch.
   [[nodiscard]] Dataset batch(std::int64_t size, const BatchOptions& options = {}) const;
+  /// Like `batch`, with the rows of a field padded to one size: that of the longest row of the
+  /// share, or the size that `options.padding` names. Batch::lengths has the lengths before
+  /// padding. A row that is longer than the named size fails its step. `unbatch` returns rows as
+  /// they were.
+  [[nodiscard]] Dataset padded_batch(std::int64_t size,
+                                     const PaddedBatchOptions& options = {}) const;
+  /// Batches of samples of similar lengths. Bucket i has the lengths from boundaries[i - 1] to
+  /// below boundaries[i], in steps of batch_sizes[i] samples; the last bucket has the longer ones,
+  /// so there is one size more than boundaries. Every sample comes once; only the last step of a
+  /// bucket is short. After a shuffle() of the whole dataset, samples are shuffled within their
+  /// buckets, and the steps of all buckets among each other, both by its seed; otherwise the
+  /// buckets follow each other. The lengths are counted once, in `resolve` or when a loader is
+  /// created. Indexed data only. Throws ConfigError for boundaries that do not ascend.
+  [[nodiscard]] Dataset bucket_by_length(const std::vector<std::int64_t>& boundaries,
+                                         const std::vector<std::int64_t>& batch_sizes,
+                                         const BucketOptions& options = {}) const;
+  /// The same with as many samples in a step as fit into `max_tokens`, padding included. Buckets
+  /// are about a quarter wider than their shortest sample, or have the boundaries passed. A sample
+  /// that is longer than the last boundary, or than `max_tokens`, throws ConfigError when the
+  /// lengths are counted.
+  [[nodiscard]] Dataset batch_by_tokens(std::int64_t max_tokens, const BucketOptions& options = {},
+                                        std::vector<std::int64_t> boundaries = {}) const;
+  /// Documents packed into rows of `length` tokens: {tokens: i32, labels: i64, positions: i32,
+  /// document: i32}. A label is the next token of the same document, or -100 if there is none, if
+  /// the mask says so, and for padding. `positions` count from 0 in each document of a row;
+  /// `document` numbers the documents of a row, -1 for padding. Documents are packed in blocks of
+  /// 4096, so rows depend on the lengths, the seed and the epoch alone; at most one row per block
+  /// is not full. After a shuffle() of the whole dataset, documents are shuffled within their
+  /// blocks, and the rows as a whole, both by its seed. Indexed data only; lengths are counted like
+  /// those of buckets.
+  [[nodiscard]] Dataset pack(std::int64_t length, const PackOptions& options = {}) const;
   /// The rows of batches, or of elements with several rows in their first dimension.
   [[nodiscard]] Dataset unbatch() const;
   /// Batches of another size: `unbatch`, then `batch`. Rows keep their order.

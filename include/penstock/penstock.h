@@ -23,6 +23,8 @@
 #include <penstock/loader.h>
 #include <penstock/op.h>
 #include <penstock/options.h>
+#include <penstock/packing.h>
+#include <penstock/padding.h>
 #include <penstock/per_replica.h>
 #include <penstock/plan.h>
 #include <penstock/reduce.h>

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include <penstock/packing.h>
+#include <penstock/padding.h>
 #include <penstock/spec.h>
 #include <penstock/tail.h>
 
@@ -57,6 +59,19 @@ struct InterleaveOptions {
 struct BatchOptions {
   std::optional<Tail> tail = {};
   bool drop_remainder = false;  // the same as Tail::drop
+};
+struct PaddedBatchOptions {
+  Padding padding = {};
+  std::optional<Tail> tail = {};
+  bool drop_remainder = false;
+};
+/// For `bucket_by_length` and `batch_by_tokens`.
+struct BucketOptions {
+  std::string field = {};  // the field whose first size is the length
+  /// Pads the rows of a step; nothing: fields stay ragged.
+  std::optional<Padding> padding = Padding{};
+  std::optional<Tail> tail = {};  // of each bucket
+  bool drop_remainder = false;
 };
 struct ZipOptions {
   bool strict = false;  // throw ConfigError for inputs of different lengths

@@ -31,39 +31,38 @@ const Batch& batch_of(nb::handle self) {
   return nb::inst_ptr<PyBatch>(self)->batch();
 }
 
-bool is_dense(const FieldSpec& field) {
-  return field.dtype != Dtype::bytes && field.dtype != Dtype::string && shape_known(field.shape);
-}
-
-/// The shape of all rows together, if a size was left open and all rows of this batch agree.
-std::optional<Shape> one_shape(const Batch& batch, const FieldSpec& field) {
-  if (is_variable(field.dtype) || batch.rows() == 0) return std::nullopt;
-  const auto offsets = batch.ragged(field.path).offsets;
-  for (std::size_t row = 1; row < batch.rows(); ++row)
-    if (offsets[row + 1] - offsets[row] != offsets[1]) return std::nullopt;
-  Shape shape = batch.row(0)[field.path].shape();
-  shape.insert(shape.begin(), static_cast<std::int64_t>(batch.rows()));
-  return shape;
-}
-
-/// One value per row if rows differ in size; `on` creates the array if they do not.
+/// A field whose rows may differ in size: a list of texts, or a penstock.Ragged of the arrays that
+/// `on` creates.
 template <typename On>
-nb::object rows_of(nb::handle self, const FieldSpec& field, On on) {
-  nb::list rows;
+nb::object ragged_field(nb::handle self, const FieldSpec& field, On on) {
   const Batch& batch = batch_of(self);
-  if (const auto shape = one_shape(batch, field))
-    return on(field.dtype, *shape, batch.ragged(field.path).values.data(), self);
-  for (std::size_t row = 0; row < batch.rows(); ++row) {
-    const Sample sample = batch.row(row);
-    rows.append(to_python(sample[field.path]));
+  if (is_variable(field.dtype)) {
+    nb::list rows;
+    for (std::size_t row = 0; row < batch.rows(); ++row)
+      rows.append(to_python(batch.row(row)[field.path]));
+    return rows;
   }
-  return rows;
+  const Ragged ragged = batch.ragged(field.path);
+  const auto array = [&](Dtype dtype, const Shape& shape, const void* data) {
+    return on(dtype, shape, data, self);
+  };
+  nb::object shapes = nb::none();
+  if (!ragged.shapes.empty() || field.shape.size() > 1)
+    if (const auto sizes = static_cast<std::int64_t>(field.shape.size());
+        ragged.values.shape().size() == 1)
+      shapes =
+          array(Dtype::i64, {static_cast<std::int64_t>(batch.rows()), sizes}, ragged.shapes.data());
+  return nb::module_::import_("penstock.ragged")
+      .attr("Ragged")(array(field.dtype, ragged.values.shape(), ragged.values.raw().data()),
+                      array(Dtype::i64, {static_cast<std::int64_t>(ragged.offsets.size())},
+                            ragged.offsets.data()),
+                      shapes);
 }
 
 nb::object field_of(nb::handle self, std::size_t index) {
   const Batch& batch = batch_of(self);
   const FieldSpec& field = batch.spec().fields[index];
-  if (!is_dense(field)) return rows_of(self, field, array_on);
+  if (batch.is_ragged(field.path)) return ragged_field(self, field, array_on);
   const Tensor tensor = batch[field.path];
   try {
     return array_on(tensor.dtype(), tensor.shape(), tensor.raw().data(), self);
@@ -158,7 +157,7 @@ nb::object dlpack_parts(Self self) {
   std::size_t first = 0;
   auto leaf = [&](std::size_t i) -> nb::object {
     const FieldSpec& field = batch.spec().fields[i];
-    if (!is_dense(field)) return rows_of(self, field, dlpack_on);
+    if (batch.is_ragged(field.path)) return ragged_field(self, field, dlpack_on);
     return dlpack_of(self, field.path);
   };
   return nest(batch.spec().structure, first, leaf);
@@ -222,6 +221,16 @@ void bind_batch(nb::module_& module) {
       },
       nb::sig("def torch(self) -> typing.Any"),
       "All fields as torch tensors that share the memory, nested like the elements.");
+  batch.def(
+      "lengths",
+      [](Self self, nb::handle path) {
+        const nb::object text = nb::module_::import_("penstock.arguments").attr("text");
+        const auto lengths =
+            batch_of(self).lengths(utf8_of(text("lengths", "path", nb::borrow(path))));
+        return to_python(Tensor::of(lengths));
+      },
+      nb::arg("path").none() = "", nb::sig("def lengths(self, path: str = '') -> typing.Any"),
+      "The length of each row of a field before padding, as an array.");
   batch.def(
       "row",
       [](Self self, nb::handle index) {

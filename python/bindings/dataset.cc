@@ -4,10 +4,13 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "areas.h"
 #include "callee.h"
@@ -55,6 +58,32 @@ Dataset from_sequence(nb::handle object, const std::string& name, nb::handle spe
                       bool check) {
   return Dataset::from_sequence(std::make_shared<UserSequence>(object),
                                 {name, optional_spec(spec), pure, check});
+}
+
+/// Path (None: of all other fields), value, whether on the left, length and multiple.
+using PaddingRules = std::vector<std::tuple<std::optional<std::string>, double, bool,
+                                            std::optional<std::int64_t>, std::int64_t>>;
+
+Padding padding_of(const PaddingRules& rules) {
+  Padding padding;
+  padding.only_named = true;
+  for (const auto& [path, value, left, length, multiple_of] : rules) {
+    const FieldPadding rule{value, left ? PadSide::left : PadSide::right, length, multiple_of};
+    if (path) {
+      padding.fields.emplace_back(*path, rule);
+    } else {
+      padding.all = rule;
+      padding.only_named = false;
+    }
+  }
+  return padding;
+}
+
+BucketOptions bucket_options(const std::string& field, const std::optional<PaddingRules>& rules,
+                             const OptionalTail& tail, bool drop) {
+  BucketOptions options{.field = field, .tail = tail_of_name(tail), .drop_remainder = drop};
+  options.padding = rules ? std::optional<Padding>(padding_of(*rules)) : std::nullopt;
+  return options;
 }
 
 struct MapArguments {
@@ -210,6 +239,39 @@ nb::object sample(const Dataset& self, std::uint64_t number) {
   return to_python(made);
 }
 
+void bind_ragged_sources(nb::module_& module) {
+  module.def(
+      "from_ragged",
+      [](nb::handle values, nb::handle offsets, const std::string& name) {
+        return owning([&] {
+          return Dataset::from_ragged(tensor_of(values), tensor_of(offsets), {name, {}});
+        });
+      },
+      nb::arg("values"), nb::arg("offsets"), nb::arg("name"));
+  module.def(
+      "from_windows",
+      [](nb::handle values, std::int64_t length, std::int64_t stride, const std::string& name) {
+        return owning(
+            [&] { return Dataset::from_windows(tensor_of(values), length, stride, {name, {}}); });
+      },
+      nb::arg("values"), nb::arg("length"), nb::arg("stride"), nb::arg("name"));
+  module.def(
+      "tokens",
+      [](const nb::bytes& pattern, nb::handle dtype, std::int64_t length, std::int64_t stride) {
+        return owning([&] {
+          return Dataset::tokens({pattern.c_str(), pattern.size()}, dtype_of(dtype), length,
+                                 stride);
+        });
+      },
+      nb::arg("pattern"), nb::arg("dtype"), nb::arg("length"), nb::arg("stride"));
+  module.def(
+      "from_megatron",
+      [](const nb::bytes& prefix) {
+        return owning([&] { return Dataset::from_megatron({prefix.c_str(), prefix.size()}); });
+      },
+      nb::arg("prefix"));
+}
+
 void bind_sources(nb::module_& module) {
   module.def("range", [](std::int64_t start, std::int64_t stop, std::int64_t step) {
     return owning([&] { return Dataset::range(start, stop, step); });
@@ -323,12 +385,71 @@ void bind_order_of(DatasetClass& dataset) {
     return owning([&] { return self.concatenate(next); }, self, next);
   });
   dataset.def("enumerate", verb(&Dataset::enumerate));
+}
+
+/// Verbs that count lengths.
+void bind_lengths_of(DatasetClass& dataset) {
+  dataset.def(
+      "bucket_by_length",
+      [](const OwningDataset& self, const std::vector<std::int64_t>& boundaries,
+         const std::vector<std::int64_t>& sizes, const std::string& field,
+         const std::optional<PaddingRules>& rules, const OptionalTail& tail, bool drop) {
+        return owning(
+            [&] {
+              return self.bucket_by_length(boundaries, sizes,
+                                           bucket_options(field, rules, tail, drop));
+            },
+            self);
+      },
+      nb::arg("boundaries"), nb::arg("batch_sizes"), nb::arg("field"), nb::arg("rules").none(),
+      nb::arg("tail").none(), nb::arg("drop_remainder"));
+  dataset.def(
+      "batch_by_tokens",
+      [](const OwningDataset& self, std::int64_t max_tokens,
+         const std::vector<std::int64_t>& boundaries, const std::string& field,
+         const std::optional<PaddingRules>& rules, const OptionalTail& tail, bool drop) {
+        return owning(
+            [&] {
+              return self.batch_by_tokens(max_tokens, bucket_options(field, rules, tail, drop),
+                                          boundaries);
+            },
+            self);
+      },
+      nb::arg("max_tokens"), nb::arg("boundaries"), nb::arg("field"), nb::arg("rules").none(),
+      nb::arg("tail").none(), nb::arg("drop_remainder"));
+  dataset.def(
+      "pack",
+      [](const OwningDataset& self, std::int64_t length, bool best_fit,
+         const std::optional<std::int64_t>& separator, int too_long, std::int64_t pad,
+         const std::string& field, const std::string& mask, bool cu_seqlens) {
+        return owning(
+            [&] {
+              return self.pack(length,
+                               {best_fit ? PackHow::best_fit : PackHow::stream, separator,
+                                static_cast<LongDocument>(too_long), pad, field, mask, cu_seqlens});
+            },
+            self);
+      },
+      nb::arg("length"), nb::arg("best_fit"), nb::arg("separator").none(), nb::arg("too_long"),
+      nb::arg("pad"), nb::arg("field"), nb::arg("mask"), nb::arg("cu_seqlens"));
+}
+
+void bind_batches_of(DatasetClass& dataset) {
   dataset.def(
       "batch",
       [](const OwningDataset& self, std::int64_t size, const OptionalTail& tail, bool drop) {
         return owning([&] { return self.batch(size, {tail_of_name(tail), drop}); }, self);
       },
       nb::arg("size"), nb::arg("tail").none(), nb::arg("drop_remainder"));
+  dataset.def(
+      "padded_batch",
+      [](const OwningDataset& self, std::int64_t size, const PaddingRules& rules,
+         const OptionalTail& tail, bool drop) {
+        return owning(
+            [&] { return self.padded_batch(size, {padding_of(rules), tail_of_name(tail), drop}); },
+            self);
+      },
+      nb::arg("size"), nb::arg("rules"), nb::arg("tail").none(), nb::arg("drop_remainder"));
   dataset.def("unbatch", verb(&Dataset::unbatch));
   dataset.def(
       "rebatch",
@@ -375,6 +496,8 @@ void bind_dataset(nb::module_& module) {
   DatasetClass dataset(module, "Dataset", nb::type_slots(owning_slots<OwningDataset>()));
   bind_functions_of(dataset);
   bind_order_of(dataset);
+  bind_batches_of(dataset);
+  bind_lengths_of(dataset);
   dataset.def("resolve", [](const OwningDataset& self) {
     return owning(
         [&] {
@@ -402,6 +525,7 @@ void bind_dataset(nb::module_& module) {
   dataset.def("describe", &Dataset::describe);
   dataset.def("sample", sample);
   bind_sources(module);
+  bind_ragged_sources(module);
 }
 
 }  // namespace penstock::python

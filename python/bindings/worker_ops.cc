@@ -12,8 +12,8 @@ namespace penstock::python {
 namespace {
 
 constexpr const char* kSameEveryTime =
-    "the function must return the same structure, dtypes and shapes for every sample; the first "
-    "one decided what they are";
+    "the function must return the same structure, dtypes and numbers of dimensions for every "
+    "sample, and the sizes that .spec declares";
 
 Sample kept(const Sample& sample) {
   std::vector<Tensor> leaves;

@@ -12,18 +12,7 @@ import threading as _threading  # noqa: F401  the first thread to import it coun
 import typing as _typing
 
 from . import _native, image
-from .dataset import (
-    INFINITE,
-    UNKNOWN,
-    Dataset,
-    cast,
-    from_generator,
-    from_index,
-    from_tensor_slices,
-    from_tensors,
-    range,
-    zip,
-)
+from .dataset import INFINITE, UNKNOWN, Dataset
 from .errors import (
     CancelledError,
     ConfigError,
@@ -37,16 +26,30 @@ from .errors import (
 from .files import (
     FolderIndex,
     ImageFolder,
+    from_megatron,
     from_paths,
     image_folder,
     list_files,
     list_images,
     read_file,
+    tokens,
 )
 from .foreign import name_is_missing as _name_is_missing
 from .loader import Batch, Ledger, Loader, Plan, Report
 from .randomness import rng
+from .ragged import Ragged
 from .sequence import Sequence, from_sequence
+from .sources import (
+    cast,
+    from_generator,
+    from_index,
+    from_ragged,
+    from_tensor_slices,
+    from_tensors,
+    from_windows,
+    range,
+    zip,
+)
 from .spec import Field
 from .strategy import (
     Counted,
@@ -68,11 +71,12 @@ __version__: str = _native.version
 __all__ = [
     "INFINITE", "UNKNOWN", "Batch", "CancelledError", "ConfigError", "Counted", "Dataset",
     "Error", "Feed", "Field", "FolderIndex", "ImageFolder", "InternalError", "IoError",
-    "Ledger", "Loader", "MirroredStrategy", "OneDeviceStrategy", "PerReplica", "Plan",
+    "Ledger", "Loader", "MirroredStrategy", "OneDeviceStrategy", "PerReplica", "Plan", "Ragged",
     "Replica", "Report", "ResourceError", "SampleError", "Sequence", "StateError", "Step",
-    "Strategy", "cast", "from_generator", "from_index", "from_paths", "from_sequence",
-    "from_tensor_slices", "from_tensors", "get_strategy", "image", "image_folder", "list_files",
-    "list_images", "range", "read_file", "replica_context", "rng", "zip",
+    "Strategy", "cast", "from_generator", "from_index", "from_megatron", "from_paths",
+    "from_ragged", "from_sequence", "from_tensor_slices", "from_tensors", "from_windows",
+    "get_strategy", "image", "image_folder", "list_files", "list_images", "range", "read_file",
+    "replica_context", "rng", "tokens", "zip",
 ]
 
 

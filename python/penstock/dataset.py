@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +12,7 @@ from .arguments import (
     INT64_MAX,
     choice,
     flag,
+    items,
     made_by,
     number as number_of,
     refuse,
@@ -23,7 +23,7 @@ from .arguments import (
 )
 from .errors import ConfigError
 from .foreign import explained, verb_is_missing
-from .functions import check_callable, map_arguments, name_of, parameters_of
+from .functions import check_callable, map_arguments, name_of
 from .image import Chain
 from .spec import Spec
 from .workers import check_workers, worker_setup_of
@@ -240,6 +240,7 @@ class Dataset(metaclass=_Words):
 
     def zip(self, *others: Dataset, strict: bool = False) -> Dataset:
         """Tuples of one sample of each; ends with the shortest."""
+        from .sources import zip
         return zip(self, *others, strict=strict)
 
     def enumerate(self) -> Dataset:
@@ -255,10 +256,11 @@ class Dataset(metaclass=_Words):
 
         `tail` is "short", "even", "pad", "drop", "wrap" or "strict".
 
-        `collate_fn(samples)` builds the batch from a list of samples, which may differ in size. It
-        returns arrays with one row per sample, in dicts and tuples. The first batch determines
-        their dtypes and shapes; pass `spec` with None for a size that varies by batch.
-        `workers`: see `map`.
+        A field whose rows differ in size is a `ps.Ragged`: all rows, and where each begins.
+
+        `collate_fn(samples)` builds the batch from a list of samples. It returns arrays with one
+        row per sample, in dicts and tuples, of the same dtypes and numbers of dimensions in every
+        batch. `spec` declares them, with None for a size that varies. `workers`: see `map`.
         """
         choice("batch", "tail", tail, TAILS)
         batched = self._native.batch(
@@ -277,6 +279,89 @@ class Dataset(metaclass=_Words):
                                 check_workers("batch", workers))
         return Dataset(batched.map_op(_native.collate_op(collate_fn, name or name_of(collate_fn),
                                                          spec, setup)))
+
+    def padded_batch(self, size: int, *, values: float | dict[str, float] = 0,
+                     multiple_of: int | None = None, length: int | None = None,
+                     side: str = "right", tail: str | None = None,
+                     drop_remainder: bool = False) -> Dataset:
+        """Like `batch`, with rows padded to one size: that of the longest row of the share.
+
+        `values` is what fields are padded with: a number for all fields, or a dict from fields to
+        numbers; other fields then stay ragged. Lengths are rounded up to a multiple of
+        `multiple_of`; with `length` every row gets this length, and a longer row is an error.
+        `batch.lengths(field)` has the lengths before padding.
+        """
+        choice("padded_batch", "tail", tail, TAILS)
+        return Dataset(self._native.padded_batch(
+            whole("padded_batch", "size", size, least=1, remedy="a number of samples from 1 on"),
+            padding_rules("padded_batch", values, multiple_of, length, side), tail,
+            flag("padded_batch", "drop_remainder", drop_remainder)))
+
+    def bucket_by_length(self, boundaries: Iterable[int], batch_sizes: Iterable[int], *,
+                         field: str = "", values: float | dict[str, float] | None = 0,
+                         multiple_of: int | None = None, side: str = "right",
+                         tail: str | None = None, drop_remainder: bool = False) -> Dataset:
+        """Batches of samples of similar lengths: every sample once, only the last step of a bucket
+        short.
+
+        Bucket i has the lengths from `boundaries[i - 1]` to below `boundaries[i]`, in steps of
+        `batch_sizes[i]` samples; the last size is for longer samples. The length is the first size
+        of `field`. After `shuffle()`, samples are shuffled within their buckets and the steps of
+        all buckets among each other; otherwise the buckets follow each other. Lengths are counted
+        once, when a loader is created. Rows are padded as by `padded_batch`; `values=None` leaves
+        them ragged. For indexed data.
+        """
+        choice("bucket_by_length", "tail", tail, TAILS)
+        return Dataset(self._native.bucket_by_length(
+            items("bucket_by_length", "boundaries", boundaries, whole),
+            items("bucket_by_length", "batch_sizes", batch_sizes, whole),
+            text("bucket_by_length", "field", field),
+            None if values is None else padding_rules("bucket_by_length", values, multiple_of, None,
+                                                      side),
+            tail, flag("bucket_by_length", "drop_remainder", drop_remainder)))
+
+    def batch_by_tokens(self, max_tokens: int, *, boundaries: Iterable[int] = (), field: str = "",
+                        values: float | dict[str, float] | None = 0, side: str = "right",
+                        tail: str | None = None, drop_remainder: bool = False) -> Dataset:
+        """Batches of as many samples of similar lengths as fit into `max_tokens`, with padding.
+
+        Buckets are about a quarter wider than their shortest sample, or have `boundaries`. The rest
+        is as for `bucket_by_length`.
+        """
+        choice("batch_by_tokens", "tail", tail, TAILS)
+        return Dataset(self._native.batch_by_tokens(
+            whole("batch_by_tokens", "max_tokens", max_tokens, least=1),
+            items("batch_by_tokens", "boundaries", boundaries, whole),
+            text("batch_by_tokens", "field", field),
+            None if values is None else padding_rules("batch_by_tokens", values, None, None, side),
+            tail, flag("batch_by_tokens", "drop_remainder", drop_remainder)))
+
+    def pack(self, length: int, *, how: str = "stream", separator: int | None = None,
+             too_long: str = "split", pad: int = 0, field: str = "", mask: str = "",
+             cu_seqlens: bool = False) -> Dataset:
+        """Packs documents into rows of `length` tokens.
+
+        A row has `tokens` (int32), `labels` (int64: the next token of the same document, -100 where
+        there is none and for padding), `positions` (from 0 in each document of the row) and
+        `document` (its number in the row, -1 for padding); with `cu_seqlens` also where documents
+        end.
+
+        `how="stream"` cuts documents where a row ends; `how="best_fit"` keeps them whole, and
+        `too_long` ("split", "cut", "drop" or "refuse") decides about those longer than a row.
+        `separator` is a token after each document. `field` has the tokens, and `mask` is a field
+        with 0 for each token that is not to be predicted.
+
+        Rows depend on the lengths, the seed of a `shuffle()` before and the epoch alone. Lengths
+        are counted once, when a loader is created. For indexed data.
+        """
+        choice("pack", "how", how, ("stream", "best_fit"))
+        policies = ("split", "cut", "drop", "refuse")
+        choice("pack", "too_long", too_long, policies)
+        return Dataset(self._native.pack(
+            whole("pack", "length", length, least=1), how == "best_fit",
+            whole_or_none("pack", "separator", separator), policies.index(too_long or "split"),
+            whole("pack", "pad", pad), text("pack", "field", field), text("pack", "mask", mask),
+            flag("pack", "cu_seqlens", cu_seqlens)))
 
     def unbatch(self) -> Dataset:
         """The rows of batches, or of elements with several rows."""
@@ -384,6 +469,18 @@ class Dataset(metaclass=_Words):
         return f"<penstock.Dataset\n{self.describe().rstrip()}{keras}>"
 
 
+def padding_rules(word: str, values: Any, multiple_of: int | None, length: int | None,
+                  side: str) -> list[tuple[str | None, float, bool, int | None, int]]:
+    """How each field is padded: one rule for all of them, or one per field."""
+    choice(word, "side", side, ("right", "left"))
+    multiple = whole_or_none(word, "multiple_of", multiple_of, least=1) or 1
+    exact = whole_or_none(word, "length", length)
+    by_path = values.items() if isinstance(values, dict) else [(None, values)]
+    return [(None if path is None else text(word, "values", path),
+             float(number_of(word, "values", value)), side == "left", exact, multiple)
+            for path, value in by_path]
+
+
 def _has_one_shape(spec: Spec) -> bool:
     """Whether a batch can hold such elements: all their sizes are known."""
     if isinstance(spec, dict):
@@ -399,96 +496,3 @@ def _native_of(word: str, dataset: Any) -> _native.Dataset:
                           remedy="arrays become one with from_tensor_slices, iterators with "
                                  "from_generator")
     return dataset._native
-
-
-@explained
-def range(start: int, stop: int | None = None, step: int = 1) -> Dataset:
-    """The numbers of Python's range, as int64."""
-    first, last = (0, start) if stop is None else (start, stop)
-    limits: dict[str, Any] = {"least": -INT64_MAX - 1, "remedy": "whole numbers, as for Python's "
-                                                                 "range"}
-    return Dataset(_native.range(whole("range", "start", first, **limits),
-                                 whole("range", "stop", last, **limits),
-                                 whole("range", "step", step, **limits)))
-
-
-@explained
-def from_tensors(sample: Any, *, name: str = "") -> Dataset:
-    """A dataset of one element."""
-    return Dataset(_native.from_tensors(sample, text("from_tensors", "name", name)))
-
-
-@explained
-def from_tensor_slices(arrays: Any, *, name: str = "") -> Dataset:
-    """The rows of arrays, which are read in place: do not change them while a loader runs.
-
-    A list or an array of str, or of bytes, has one of them per sample.
-    """
-    return Dataset(_native.from_tensor_slices(arrays, text("from_tensor_slices", "name", name)))
-
-
-@explained
-def from_index(size: int, fn: Callable[[int], Any], *, name: str = "",
-               spec: Spec = None) -> Dataset:
-    """Sample i is `fn(i)`: a map-style dataset. `fn` must depend on i alone."""
-    check_callable("from_index", fn)
-    text("from_index", "name", name)
-    return Dataset(_native.from_index(
-        whole("from_index", "size", size, remedy="the number of samples, as in len(data)"), fn,
-        name or name_of(fn), spec))
-
-
-@explained
-def from_generator(factory: Callable[..., Iterable[Any]] | Iterable[Any], *, name: str = "",
-                   spec: Spec = None, resumable: bool | None = None) -> Dataset:
-    """A stream. `factory()` returns an iterator for each pass; a generator function, for example.
-
-    A parameter named `epoch` receives the number of the pass. An iterable that can be iterated
-    again is accepted too. If the iterator has `save() -> str` and `restore(str)`, a state contains
-    what it saved (`resumable`; detected for classes); any other iterator is read again from its
-    start.
-    """
-    text("from_generator", "name", name)
-    if resumable is not None:
-        resumable = flag("from_generator", "resumable", resumable)
-    if inspect.isgenerator(factory) or (hasattr(factory, "__next__") and not callable(factory)):
-        raise ConfigError(
-            f"from_generator: this {type(factory).__name__} is an iterator, which runs only once",
-            remedy="pass the function that returns it, without calling it: "
-                   "from_generator(numbers), not from_generator(numbers())")
-    if not callable(factory):
-        if not hasattr(factory, "__iter__"):
-            raise ConfigError(f"from_generator: {type(factory).__name__} cannot be iterated")
-        if resumable:
-            raise ConfigError(
-                f"from_generator: resumable=True, but the iterators of a {type(factory).__name__} "
-                "have no save() and restore()",
-                remedy="pass a class or function whose iterators have them")
-        return Dataset(_native.from_generator(factory.__iter__, name or name_of(factory), spec,
-                                              False, False))
-    takes_epoch = "epoch" in (parameters_of(factory) or {})
-    if resumable is None:
-        resumable = (isinstance(factory, type) and hasattr(factory, "save")
-                     and hasattr(factory, "restore"))
-    return Dataset(_native.from_generator(factory, name or name_of(factory), spec, takes_epoch,
-                                          resumable))
-
-
-@explained
-def zip(*datasets: Dataset, strict: bool = False) -> Dataset:
-    """Tuples of one sample of each; ends with the shortest. `strict` requires equal lengths."""
-    if len(datasets) == 1 and isinstance(datasets[0], (tuple, list)):  # as tf.data writes it
-        datasets = tuple(datasets[0])
-    if len(datasets) == 1 and isinstance(datasets[0], dict):
-        raise ConfigError("zip: takes datasets, not a dict of them",
-                          remedy='ps.zip(a, b).map(lambda a, b: {"a": a, "b": b})')
-    return Dataset(_native.zip([_native_of("zip", each) for each in datasets],
-                               flag("zip", "strict", strict)))
-
-
-@explained
-def cast(dtype: Any, path: str = "") -> _native.OpCall:
-    """An op for `map`: converts the field at `path`."""
-    if dtype is None:
-        raise refuse("cast", "dtype", dtype, "is not a dtype", "use a name, as in \"float32\"")
-    return _native.cast(dtype, text("cast", "path", path))

@@ -10,9 +10,6 @@ import re
 from typing import Any
 
 
-_OTHER_SIZES = ("use batch(n, collate_fn=...), which may pad; `for x in dataset` and sample(i) "
-                "show them one by one")
-
 # Translates the C++ names in the engine's messages to Python.
 _PYTHON = (
     (r"\{\.(\w+) = ([^{}]+)\}", r"\1=\2"),  # options: shuffle({.window = n}), {.name = ...}
@@ -25,14 +22,11 @@ _PYTHON = (
     (r"train::MultiWorkerMirroredStrategy, or give it a coordinator",
      "ps.Loader in each process, which takes its share by the launcher's rank"),
     (r"declare \.spec\b", "declare spec="),
+    (r"that \.spec declares", "that spec= declares"),
     (r"with that size left open", "with None for that size"),
     (r"an Rng is keyed", "rng() is keyed"),
     (r"take no Rng", "not draw random numbers"),
     (r"next\(\) returns nothing", "the loop ends"),
-    (r"(map them to one shape) first", rf"\1, or {_OTHER_SIZES}"),
-    (r"((?:for every (?:index|sample)|the same fields); the first one decided what they are"
-     r"|for every index|the same fields; the first one decided them)$",
-     rf"\1. For arrays of different sizes {_OTHER_SIZES}"),
     (r"use ragged\(path\) or row\(i\)", "use batch[path] or batch.row(i)"),
 )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from typing import Any
 
 from . import _native
-from .arguments import flag, items, made_by, path, text, whole
+from .arguments import flag, items, made_by, path, refuse, text, whole, whole_or_none
 from .dataset import Dataset
 from .errors import ConfigError
 from .foreign import explained
@@ -110,3 +111,23 @@ def list_files(pattern: Path, *, hidden: bool = False) -> Dataset:
 def read_file(path: str = "") -> _native.OpCall:
     """An op for `map`: replaces the field `path`, the path of a file, by the bytes of the file."""
     return _native.read_file(text("read_file", "path", path))
+
+
+@explained
+def tokens(pattern: Path, dtype: Any, length: int, stride: int | None = None) -> Dataset:
+    """Windows of `length` tokens of files that contain nothing but tokens, such as nanoGPT's .bin.
+
+    `pattern` is a path, or as for `list_files`. Files are mapped, not read: do not change them
+    while a loader runs. A window does not cross files; the default stride is `length`.
+    """
+    if dtype is None:
+        raise refuse("tokens", "dtype", dtype, "is not a dtype", "use a name, as in \"uint16\"")
+    return Dataset(_native.tokens(
+        path("tokens", "pattern", pattern), dtype, whole("tokens", "length", length, least=1),
+        whole_or_none("tokens", "stride", stride, least=1) or 0))
+
+
+@explained
+def from_megatron(prefix: Path) -> Dataset:
+    """The documents of `prefix`.bin as Megatron's `prefix`.idx lists them; both are mapped."""
+    return Dataset(_native.from_megatron(path("from_megatron", "prefix", prefix)))

@@ -48,8 +48,14 @@ ARGUMENTS: dict[str, dict[str, str]] = {
         "generator": "use seed=, a number or \"random\"",
     },
     "batch": {
-        "batch_size": "use size=, or batch(32)", "padding": "pad in a collate_fn: " + _COLLATE,
-        "padded_shapes": "pad in a collate_fn: " + _COLLATE,
+        "batch_size": "use size=, or batch(32)",
+        "padding": "use padded_batch(n), which pads to the longest row",
+        "padded_shapes": "use padded_batch(n), which pads to the longest row",
+    },
+    "padded_batch": {
+        "batch_size": "use size=, or padded_batch(32)",
+        "padded_shapes": "use length= for a fixed length; rows are padded to the longest otherwise",
+        "padding_values": "use values=, a number or a dict from fields to numbers",
     },
     "interleave": {"cycle_length": "use cycle=", "block_length": "use block=",
                    "map_func": "use fn="},
@@ -132,7 +138,7 @@ LEFT_OUT: dict[str, str] = {
 }
 
 _NOT_YET = "there is no such verb yet"
-_RAGGED = f"{_NOT_YET}: batch(n, collate_fn=...) takes a function that pads"
+_RAGGED = "use batch(n): fields whose rows differ in size are ragged; padded_batch(n) pads them"
 _READER = ("there is no reader of this format yet: ps.from_index(size, read) for files that can be "
            "indexed, ps.from_generator(read) for others")
 _MIXTURE = (f"{_NOT_YET}: ps.zip, concatenate and interleave combine datasets, and a generator can "
@@ -141,7 +147,7 @@ _MIXTURE = (f"{_NOT_YET}: ps.zip, concatenate and interleave combine datasets, a
 # Names on a Dataset, on its class and on the package.
 VERBS: dict[str, str] = {
     "as_numpy_iterator": "iterate the dataset: `for x in dataset` yields NumPy values",
-    "padded_batch": _RAGGED, "ragged_batch": _RAGGED, "sparse_batch": _RAGGED,
+    "ragged_batch": _RAGGED, "sparse_batch": _RAGGED,
     "bucket_by_sequence_length": f"{_NOT_YET}: sort by length, batch(n, collate_fn=pad), then "
                                  "shuffle() the steps",
     "group_by_window": _NOT_YET, "window": _NOT_YET,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from .ragged import Ragged
+
 
 def torch_of(batch: Any) -> Any:
     try:
@@ -19,6 +21,8 @@ def torch_of(batch: Any) -> Any:
             return {name: convert(value) for name, value in part.items()}
         if isinstance(part, tuple):
             return tuple(convert(value) for value in part)
+        if isinstance(part, Ragged):
+            return part._with(from_dlpack)
         return from_dlpack(part) if hasattr(part, "__dlpack__") else part
 
     return convert(batch.dlpack_parts())

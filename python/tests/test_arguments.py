@@ -38,6 +38,14 @@ def batch():
     return next(iter(loader()))
 
 
+def documents():
+    return ps.from_ragged(np.arange(6), np.array([0, 1, 3, 6]))
+
+
+def ragged_batch():
+    return next(iter(ps.Loader(ps.from_index(4, lambda i: np.arange(i + 1)).batch(4))))
+
+
 def step_of(own):
     return own.distribute(dataset().batch(4)).next()
 
@@ -143,6 +151,31 @@ FUNCTIONS = {
     "Dataset.batch": (lambda: dataset().batch,
                       {"size": 2, "tail": "short", "drop_remainder": False, "collate_fn": plain,
                        "spec": None, "workers": 0, "name": "n"}),
+    "Dataset.padded_batch": (lambda: dataset().padded_batch,
+                             {"size": 2, "values": 0, "multiple_of": 8, "length": 16,
+                              "side": "left", "tail": "short", "drop_remainder": False}),
+    "Dataset.bucket_by_length": (lambda: documents().bucket_by_length,
+                                 {"boundaries": [2], "batch_sizes": [2, 1], "field": "",
+                                  "values": 0, "multiple_of": 2, "side": "left", "tail": "short",
+                                  "drop_remainder": False}),
+    "Dataset.batch_by_tokens": (lambda: documents().batch_by_tokens,
+                                {"max_tokens": 100, "boundaries": [50], "field": "", "values": 0,
+                                 "side": "left", "tail": "short", "drop_remainder": False}),
+    "Dataset.pack": (lambda: documents().pack,
+                     {"length": 8, "how": "best_fit", "separator": 1, "too_long": "cut", "pad": 0,
+                      "field": "", "mask": "", "cu_seqlens": True}),
+    "from_ragged": (lambda: ps.from_ragged,
+                    {"values": np.arange(3), "offsets": np.array([0, 3]), "name": "n"}),
+    "from_windows": (lambda: ps.from_windows,
+                     {"values": np.arange(9), "length": 3, "stride": 2, "name": "n"}),
+    "tokens": (None, {}),
+    "from_megatron": (None, {}),
+    "Ragged": (None, {}),
+    "Ragged.to_padded": (lambda: ragged_batch().numpy().to_padded,
+                         {"value": 0, "to_multiple_of": 2, "length": 8, "side": "left"}),
+    "Ragged.tolist": (lambda: ragged_batch().numpy().tolist, {}),
+    "Ragged.torch": (None, {}),
+    "Ragged.torch_nested": (None, {}),
     "Dataset.unbatch": (lambda: dataset().batch(2).unbatch, {}),
     "Dataset.rebatch": (lambda: dataset().batch(2).rebatch,
                         {"size": 3, "tail": "short", "drop_remainder": False}),
@@ -193,6 +226,7 @@ FUNCTIONS = {
     "Batch.dlpack": (lambda: batch().dlpack, {"path": ""}),
     "Batch.dlpack_parts": (lambda: batch().dlpack_parts, {}),
     "Batch.torch": (None, {}),
+    "Batch.lengths": (lambda: ragged_batch().lengths, {"path": ""}),
     "Batch.row": (lambda: batch().row, {"index": 1}),
     "Batch.__getitem__": (lambda: batch().__getitem__, {"key": ""}),
     "Batch.__contains__": (lambda: lambda path: path in batch(), {"path": ""}),
@@ -402,7 +436,7 @@ FOREIGN_NAMES = {
     "sources are functions: ps.range(...)": lambda: ps.Dataset.range(3),
     "ps.from_tensor_slices(...)": lambda: ps.Dataset.from_tensor_slices([1]),
     "`for x in dataset` yields NumPy values": lambda: dataset().as_numpy_iterator(),
-    "takes a function that pads": lambda: dataset().padded_batch(2),
+    "fields whose rows differ in size are ragged": lambda: dataset().ragged_batch(2),
     "ps.Loader(dataset.batch(n))": lambda: ps.DataLoader,
     "there is no reader of this format yet": lambda: ps.TFRecordDataset("x"),
     "Loader(dataset, on_error": lambda: dataset().ignore_errors(),

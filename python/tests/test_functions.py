@@ -82,9 +82,9 @@ def test_another_structure_the_second_time_is_a_clear_error():
     assert raised.value.where["sample"] == 5
 
 
-def test_another_shape_names_both():
-    with pytest.raises(ps.SampleError, match=r"\[2\].*\[3\]|\[3\].*\[2\]"):
-        list(ps.Loader(ps.range(4).map(lambda x: np.zeros(2 if x < 3 else 3)).batch(2)))
+def test_another_number_of_dimensions_names_both():
+    with pytest.raises(ps.SampleError, match=r"\[2\].*\[2, 1\]|\[2, 1\].*\[2\]"):
+        list(ps.Loader(ps.range(4).map(lambda x: np.zeros(2 if x < 3 else (2, 1))).batch(2)))
 
 
 def test_none_is_not_a_sample():

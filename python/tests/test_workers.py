@@ -284,7 +284,7 @@ def test_os_errors_that_may_pass_are_tried_again(tmp_path):
 def test_results_that_are_not_samples_are_reported_as_in_threads():
     for fn, words in ((lambda x: None, "return missing"),
                       (lambda x: {"x": x} if x < 5 else {"y": x}, "same structure"),
-                      (lambda x: np.zeros(2 if x < 5 else 3), "same structure")):
+                      (lambda x: np.zeros(2 if x < 5 else (2, 1)), "same structure")):
         with pytest.raises(ps.SampleError, match=words):
             list(ps.Loader(ps.range(10).map(fn, workers=2).batch(2)))
     with pytest.raises(ps.SampleError, match="one row per input row"):

@@ -39,9 +39,10 @@ Sample compute_row(const PlanData& plan, const Place& place, std::uint64_t row,
 
 std::shared_ptr<BatchData> compute_alone(const PlanData& plan, const RowsWanted& wanted,
                                          const ElementSpec& spec) {
-  const auto layout = std::make_shared<BatchLayout>(spec, wanted.facts.all_rows());
+  const auto open = plan.program.spec.known ? nullptr : std::make_shared<OpenSizes>();
+  const auto layout = std::make_shared<BatchLayout>(spec, wanted.facts.all_rows(), open);
   auto data = std::make_shared<BatchData>(layout, Slab(Allocator::heap(), layout->bytes));
-  data->begin(wanted.facts);
+  data->begin(wanted.facts, form_of(plan.program, wanted.place));
   Scratch scratch;
   Result<void> done;
   BlockView rows = data->rows();
@@ -53,13 +54,15 @@ std::shared_ptr<BatchData> compute_alone(const PlanData& plan, const RowsWanted&
   } else {
     done = compute_rows(plan.program, wanted.place, wanted.first_row, rows, scratch, wanted.pulled);
   }
+  if (done) {
+    data->drop_rows(flags);
+    done = data->gather();
+  }
   if (!done) {
     done.failure().where.epoch = wanted.facts.epoch;
     done.failure().where.step = wanted.facts.step;
     done.failure().raise();
   }
-  data->drop_rows(flags);
-  data->gather();
   return data;
 }
 

@@ -154,10 +154,11 @@ TEST(LoaderTest, OfSeveralFailuresInAStepTheFirstRowIsReported) {
   }
 }
 
-TEST(LoaderTest, ASampleOfAnotherShapeNamesFieldAndBothShapes) {
+TEST(LoaderTest, ASampleOfAnotherRankNamesFieldAndBothShapes) {
   Loader loader(Dataset::from_index(10, [](std::uint64_t i) {
-                  std::vector<float> x(i == 6 ? 3 : 2);
-                  return Sample::dict({{"x", Tensor::of(x)}});
+                  const std::vector<float> x(2);
+                  const Tensor column = Tensor::of(std::span<const float>(x), {2, 1});
+                  return Sample::dict({{"x", i == 6 ? column : Tensor::of(x)}});
                 }).batch(4));
   EXPECT_TRUE(loader.next());
   try {
@@ -165,7 +166,7 @@ TEST(LoaderTest, ASampleOfAnotherShapeNamesFieldAndBothShapes) {
     FAIL();
   } catch (const SampleError& error) {
     EXPECT_THAT(error.what(), HasSubstr("\"x\""));
-    EXPECT_THAT(error.what(), HasSubstr("f32[3]"));
+    EXPECT_THAT(error.what(), HasSubstr("f32[2, 1]"));
     EXPECT_THAT(error.what(), HasSubstr("f32[2]"));
     EXPECT_EQ(error.where().sample->number, 6U);
   }

@@ -171,12 +171,13 @@ Dataset changing(const Sample& other, const SourceOptions& options) {
       options);
 }
 
-TEST(StreamTest, AnElementOfAnotherDtypeOrShapeIsNamedWithBothSpecs) {
-  const Sample longer = Sample::dict({{"x", Tensor::of(std::vector<float>{1, 2, 3})}});
+TEST(StreamTest, AnElementOfAnotherDtypeOrRankIsNamedWithBothSpecs) {
+  const std::vector<float> values{1, 2};
+  const Sample column = Sample::dict({{"x", Tensor::of(std::span<const float>(values), {2, 1})}});
   const Sample wider = Sample::dict({{"x", Tensor::of(std::vector<double>{1, 2})}});
   const SourceOptions declared{.spec = ElementSpec::dict({{"x", Dtype::f32, {2}}})};
   for (unsigned threads = 0; threads <= 2; ++threads) {
-    for (const auto& [other, text] : {std::pair(longer, "f32[3]"), std::pair(wider, "f64[2]")}) {
+    for (const auto& [other, text] : {std::pair(column, "f32[2, 1]"), std::pair(wider, "f64[2]")}) {
       for (const SourceOptions& options : {SourceOptions{}, declared}) {
         Loader loader(changing(other, options).batch(2), {.threads = threads});
         EXPECT_TRUE(loader.next());

@@ -101,13 +101,13 @@ TEST(DatasetTest, OneBatchHasOneTailPolicy) {
             numbers(5).batch(2, {.tail = Tail::drop}).digests());
 }
 
-TEST(DatasetTest, RowsThatMayDifferInShapeAreNotBatched) {
+TEST(DatasetTest, RowsThatMayDifferInShapeAreBatched) {
   const SourceOptions options{.spec = ElementSpec::single(Dtype::f32, {3, kUnknown})};
-  EXPECT_THAT(
+  EXPECT_EQ(
       refusal([&] {
         return Dataset::from_index(4, [](std::uint64_t) { return Sample(); }, options).batch(2);
       }),
-      AllOf(HasSubstr("batch: "), HasSubstr("f32[3, ?]"), HasSubstr("differ in shape")));
+      "it was accepted");
   EXPECT_EQ(refusal([] { return texts().batch(2); }), "it was accepted");
 }
 

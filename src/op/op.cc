@@ -74,8 +74,8 @@ Result<void> Op::run_samples(const BlockView& in, const BlockView& out,
     if (const auto wrong = write_row(out, row, *made))
       return Failure{*wrong,
                      {},
-                     "the function must return the same structure, dtypes and shapes "
-                     "for every sample; the first one decided what they are",
+                     "the function must return the same structure, dtypes and numbers of "
+                     "dimensions for every sample, and the sizes that .spec declares",
                      nullptr,
                      row};
   }

@@ -43,8 +43,9 @@ Plan::Plan(const Dataset& dataset, const PlanOptions& options) {
     throw ConfigError("a plan needs batches, these elements are single samples", {},
                       "add .batch(n); for single samples .batch(1)");
   if (is_unresolved(*dataset.node()))
-    throw ConfigError("a plan needs to know how many samples a select() or split() found", {},
-                      "plan dataset.resolve(); a Loader does that by itself");
+    throw ConfigError(
+        "a plan needs what only the data shows: the samples of a select() or split(), or lengths",
+        {}, "plan dataset.resolve(); a Loader does that by itself");
   check_shares(options.shares);
   const bool draw =
       (wants_drawn_seed(*dataset.node()) || PENSTOCK_OFF("shuffle.shared")) && !options.drawn_seed;

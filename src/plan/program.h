@@ -10,6 +10,7 @@
 
 #include "graph/node.h"
 #include "order/steps.h"
+#include "penstock/padding.h"
 #include "plan/cursor.h"
 #include "plan/stage.h"
 #include "plan/stages.h"
@@ -29,6 +30,7 @@ struct LeafProgram {
   std::vector<WholeOp> whole;
   std::shared_ptr<SequenceSource> sequence = {};  // null for a batch node
   std::uint64_t first_id = 0;                     // of its rows
+  std::shared_ptr<const Padding> padding = {};    // null: rows keep their sizes
 };
 
 struct Program {

@@ -176,7 +176,7 @@ class RoutedStage final : public Stage {
     if (out.samples != nullptr || out.identity.failed != nullptr) return false;
     std::size_t bytes = 0;
     for (const Column& column : out.columns) {
-      if (!column.dense()) return false;
+      if (!column.dense() || column.others != nullptr) return false;
       bytes += column.row_bytes;
     }
     return bytes <= kRowBytesMax;
@@ -218,9 +218,8 @@ class RoutedStage final : public Stage {
 
   /// Called several times per row: as a function call it costs 8 % of a shuffled repeat.
   auto route(const Ask& ask) const {
-    return [this, &ask](std::uint64_t position) __attribute__((always_inline)) {
-      return routing_(ask, position);
-    };
+    return [this, &ask](std::uint64_t position)
+               __attribute__((always_inline)) { return routing_(ask, position); };
   }
 
   std::vector<StagePtr> inputs_;

@@ -28,10 +28,12 @@ void warn_if_batch(const ElementSpec& spec) {
 
 }  // namespace
 
-BatchShape make_batch_shape(ElementSpec spec, const ShapeLimits& limits) {
+BatchShape make_batch_shape(ElementSpec spec, const ShapeLimits& limits,
+                            std::shared_ptr<OpenSizes> learned) {
   constexpr std::size_t kSpareMin = 64ULL << 20;
   BatchShape shape;
-  shape.layout = std::make_shared<BatchLayout>(std::move(spec), limits.rows_max);
+  shape.layout =
+      std::make_shared<BatchLayout>(std::move(spec), limits.rows_max, std::move(learned));
   shape.ring =
       std::make_shared<BatchRing>(limits.allocator ? limits.allocator : Allocator::heap(),
                                   std::max(kSpareMin, 4 * shape.layout->bytes * limits.shares));
@@ -206,7 +208,7 @@ std::optional<BatchShape> ShapeLearner::learn_row(std::uint64_t step, const Plac
   if (owner == Owner::us) keep(step, std::move(learned));
   if (!tells) return std::nullopt;
   if (plan_->program.stream != nullptr) warn_if_batch(spec);
-  return make_batch_shape(spec, settings_.limits);
+  return make_batch_shape(spec, settings_.limits, std::make_shared<OpenSizes>());
 }
 
 std::optional<BatchShape> ShapeLearner::learn_step(std::uint64_t step, const Place& place,
@@ -230,7 +232,7 @@ std::optional<BatchShape> ShapeLearner::learn_step(std::uint64_t step, const Pla
     if (learned->failed[row] == kRowGood) spec = ElementSpec::of(learned->samples[row]);
   if (spec || steps_.size() < kStepsMax) steps_[step] = std::move(learned);
   if (!spec) return std::nullopt;
-  return make_batch_shape(std::move(*spec), settings_.limits);
+  return make_batch_shape(std::move(*spec), settings_.limits, std::make_shared<OpenSizes>());
 }
 
 std::uint64_t ShapeLearner::write_rows(StepInFlight& step) const {

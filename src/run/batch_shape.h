@@ -30,7 +30,9 @@ struct ShapeLimits {
   std::shared_ptr<Allocator> allocator = {};
 };
 
-BatchShape make_batch_shape(ElementSpec spec, const ShapeLimits& limits);
+/// With `learned` the sizes are those of one sample; see BatchLayout.
+BatchShape make_batch_shape(ElementSpec spec, const ShapeLimits& limits,
+                            std::shared_ptr<OpenSizes> learned = nullptr);
 
 struct LearnSettings {
   std::string dataset;  // its name, for errors

@@ -19,9 +19,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 using testing::plan_of;
 using testing::rows_at;
+using ::testing::ThrowsMessage;
 
 /// {"id": x}, by a function whose spec is unknown before it runs; fails for x below `bad`.
 Dataset undeclared(std::int64_t samples, std::int64_t bad = 0) {
@@ -42,7 +42,7 @@ class Learning {
   /// Opens step `number` and writes its learned rows; returns them.
   std::uint64_t write(const BatchShape& shape, std::uint64_t number) {
     step.open(number, plan->geometry.step(0, number));
-    step.cut(false, shape.layout, *shape.ring);
+    step.cut({}, shape.layout, *shape.ring);
     return learner.write_rows(step);
   }
 
@@ -167,12 +167,12 @@ TEST(ShapeLearnerTest, AWholeStepIsComputedOnceAndWrittenOnce) {
   const BatchShape shape = learning.learn();
   EXPECT_EQ(calls, 1);
   learning.step.open(0, learning.plan->geometry.step(0, 0));
-  learning.step.cut(true, shape.layout, *shape.ring);
+  learning.step.cut({.whole = true}, shape.layout, *shape.ring);
   EXPECT_TRUE(learning.learner.write_step(learning.step));
   const BlockView rows = learning.step.rows_of(0);
   EXPECT_EQ(reinterpret_cast<const std::int64_t*>(rows.columns[0].data)[3], 3);
   learning.step.open(1, learning.plan->geometry.step(0, 1));
-  learning.step.cut(true, shape.layout, *shape.ring);
+  learning.step.cut({.whole = true}, shape.layout, *shape.ring);
   EXPECT_FALSE(learning.learner.write_step(learning.step)) << "it was not computed";
   EXPECT_EQ(calls, 1);
 }

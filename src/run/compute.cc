@@ -111,6 +111,10 @@ bool is_whole(const Program& program, const Place& place) {
   return !program.chains[place.leaf].whole.empty();
 }
 
+BatchForm form_of(const Program& program, const Place& place) {
+  return {is_whole(program, place), program.chains[place.leaf].padding.get()};
+}
+
 Result<void> compute_rows(const Program& program, const Place& place, std::uint64_t first_row,
                           const BlockView& out, const Context& context, const BlockView* pulled) {
   const Scratch::Frame frame(context.scratch);

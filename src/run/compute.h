@@ -10,6 +10,7 @@
 #include "penstock/block.h"
 #include "penstock/result.h"
 #include "plan/program.h"
+#include "sample/batch_data.h"
 
 namespace penstock {
 
@@ -20,6 +21,8 @@ Result<void> ask_sequence(const Program& program, const Place& place,
 
 /// True if the step must be computed as a whole because a function needs all of its rows.
 bool is_whole(const Program& program, const Place& place);
+/// How the rows of the step become batches.
+BatchForm form_of(const Program& program, const Place& place);
 
 /// Computes rows [first_row, first_row + out.rows) of the step at `place`. Not for whole steps. For
 /// a stream, `pulled` holds the rows of the step.

@@ -31,11 +31,11 @@ class NumberOpener final : public StepOpener {
  public:
   void open(StepInFlight& step, std::uint64_t number) override {
     step.open(number, testing::rows_at(number * 2, 2));
-    step.cut(false, shape_.layout, *shape_.ring);
+    step.cut({}, shape_.layout, *shape_.ring);
     step.await_rows();
   }
   void open_pulled(StepInFlight& step) override {
-    step.cut(false, shape_.layout, *shape_.ring);
+    step.cut({}, shape_.layout, *shape_.ring);
     step.await_rows();
   }
   [[nodiscard]] bool reads_ahead() const override { return false; }

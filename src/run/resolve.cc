@@ -1,4 +1,5 @@
-// Work that is required before planning: which samples a select or a split contains.
+// Work that is required before planning: which samples a select, a split or a bucket contains, and
+// the lengths of documents to pack.
 // tested in src/feed/select_test.cc
 #include <fmt/format.h>
 
@@ -9,11 +10,13 @@
 #include <utility>
 
 #include "base/cancel_scope.h"
+#include "base/digest.h"
 #include "base/mutex.h"
 #include "base/pool.h"
 #include "base/report.h"
 #include "base/thread_stack.h"
 #include "graph/node.h"
+#include "op/op.h"
 #include "order/split.h"
 #include "penstock/clock.h"
 #include "plan/program.h"
@@ -21,6 +24,7 @@
 #include "run/stall.h"
 #include "sample/rows.h"
 #include "trace/activity.h"
+#include "verb/lengths.h"
 #include "verb/select.h"
 
 namespace penstock {
@@ -29,11 +33,17 @@ namespace {
 constexpr std::uint64_t kAtOnce = 1024;  // a multiple of the bits of a word, so that threads share
                                          // no word
 
-/// Runs a predicate on all samples, some at a time on each thread of the pool.
+/// Receives the rows of samples from number `first` on; different threads receive different ones.
+using Visit = std::function<Result<void>(std::uint64_t first, const BlockView& rows)>;
+
+/// Computes all samples, some at a time on each thread of the pool.
 class Search final : public Work {
  public:
-  Search(StagePtr predicate, std::uint64_t size)
-      : predicate_(std::move(predicate)), size_(size), words_((size + 63) / 64, 0) {}
+  Search(std::string word, StagePtr samples, std::uint64_t size, Visit visit)
+      : word_(std::move(word)),
+        samples_(std::move(samples)),
+        size_(size),
+        visit_(std::move(visit)) {}
 
   bool run_one() override {
     const std::uint64_t first = next_.fetch_add(kAtOnce);
@@ -67,8 +77,7 @@ class Search final : public Work {
   }
 
   /// Waits until all samples are examined. An exception from `while_waiting` ends the search.
-  std::vector<std::uint64_t> result(const std::shared_ptr<Search>& self,
-                                    const std::function<void()>& while_waiting) {
+  void run(const std::shared_ptr<Search>& self, const std::function<void()>& while_waiting) {
     const auto pool = Pool::shared();
     pool->attach(self, pool->threads(), {.while_waiting = while_waiting});
     try {
@@ -84,7 +93,6 @@ class Search final : public Work {
     Lock lock(mutex_);
     if (broken_) std::rethrow_exception(broken_);
     if (failure_) failure_->raise();
-    return std::move(words_);
   }
 
  private:
@@ -104,7 +112,7 @@ class Search final : public Work {
     const Nanoseconds began = Clock::real().now();
     while (true) {
       if (while_waiting) while_waiting();
-      if (CancelScope::cancelled()) throw CancelledError("select: the loader was stopped");
+      if (CancelScope::cancelled()) throw CancelledError(word_ + ": the loader was stopped");
       const Nanoseconds waited = Clock::real().now() - began;
       const bool late = waited >= report_after;
       std::vector<ThreadLine> lines;
@@ -119,7 +127,7 @@ class Search final : public Work {
       }
       if (!late) continue;
       report_after = 2 * waited;
-      report(fmt::format("select: looked at {} of {} samples in {:.0f} s{}", done, size_,
+      report(fmt::format("{}: looked at {} of {} samples in {:.0f} s{}", word_, done, size_,
                          std::chrono::duration<double>(waited).count(), with_stacks(lines)));
     }
   }
@@ -135,27 +143,26 @@ class Search final : public Work {
     }
     constexpr auto kPatience = std::chrono::milliseconds(500);
     const unsigned stuck = pool.detach(*this, kPatience);
-    if (stuck > 0) report(fmt::format("select: {}", abandoned_text(stuck)));
+    if (stuck > 0) report(fmt::format("{}: {}", word_, abandoned_text(stuck)));
   }
 
   Result<void> look(std::uint64_t first, std::uint64_t rows, trace::Activity& activity) {
     const ScratchStock::Loan loan(scratch_);
     const Context context(loan.scratch(), direct_reader(), &activity);
     const Scratch::Frame frame(context.scratch);
-    const ScratchBlock verdict(predicate_->spec(), rows, context.scratch);
+    const ScratchBlock block(samples_->spec(), rows, context.scratch);
     std::uint64_t* const positions = context.scratch.array<std::uint64_t>(rows);
     for (std::uint64_t i = 0; i < rows; ++i) positions[i] = first + i;
-    auto done = predicate_->produce({{0, 0}, {positions, rows}}, verdict.view(), context);
-    if (!done) return done;
-    const auto* const keep = reinterpret_cast<const std::uint8_t*>(verdict.view().columns[0].data);
-    for (std::uint64_t i = 0; i < rows; ++i)
-      if (keep[i] != 0) words_[(first + i) / 64] |= 1ULL << ((first + i) % 64);
-    return {};
+    auto done = samples_->produce({{0, 0}, {positions, rows}}, block.view(), context);
+    if (done) done = visit_(first, block.view());
+    if (!done) done.failure() = at_sample(std::move(done.failure()), samples_->ids(), block.view());
+    return done;
   }
 
-  const StagePtr predicate_;
+  const std::string word_;
+  const StagePtr samples_;
   const std::uint64_t size_;
-  std::vector<std::uint64_t> words_;  // each thread writes separate words
+  const Visit visit_;
   ScratchStock scratch_;
   std::atomic<std::uint64_t> next_{0};
   Mutex mutex_;
@@ -175,17 +182,103 @@ std::uint64_t random_ops(const Node& node) {
   return count + (op && op->random() ? 1 : 0);
 }
 
+/// The first size of the field at `path`, by row.
+class RowLengths {
+ public:
+  RowLengths(const BlockView& rows, const std::string& path) : rows_(rows), path_(path) {
+    if (rows_.samples != nullptr) return;
+    index_ = field_index("the length", path, *rows_.spec);
+  }
+  Result<std::uint32_t> operator[](std::size_t row) const {
+    const Tensor* tensor = nullptr;
+    if (rows_.samples != nullptr) {
+      tensor = &rows_.samples[row][path_];
+    } else if (!rows_.columns[index_].dense()) {
+      tensor = rows_.columns[index_].tensors + row;
+    }
+    const FieldSpec* const field = rows_.samples == nullptr ? &rows_.spec->fields[index_] : nullptr;
+    const Dtype dtype = tensor != nullptr ? tensor->dtype() : field->dtype;
+    const Shape& shape = tensor != nullptr ? tensor->shape() : field->shape;
+    if (is_variable(dtype)) return static_cast<std::uint32_t>(tensor->raw().size());
+    if (shape.empty() || shape.front() > UINT32_MAX)
+      return Failure{fmt::format("field \"{}\" is {}{}, which has no length", path_,
+                                 dtype_name(dtype), shape_text(shape)),
+                     {},
+                     "name a field with one dimension or more",
+                     nullptr,
+                     row};
+    return static_cast<std::uint32_t>(shape.front());
+  }
+
+ private:
+  const BlockView& rows_;
+  const std::string& path_;
+  std::size_t index_ = 0;
+};
+
+std::shared_ptr<const Lengths> count_lengths(const Dataset& input, const std::string& field,
+                                             const std::function<void()>& while_waiting) {
+  const std::uint64_t size = input.cardinality().count();
+  auto lengths = std::make_shared<Lengths>();
+  lengths->of.resize(size);
+  const auto search = std::make_shared<Search>(
+      "lengths", compile_samples(*input.node(), {}), size,
+      [lengths, field](std::uint64_t first, const BlockView& rows) -> Result<void> {
+        const RowLengths found(rows, field);
+        for (std::size_t row = 0; row < rows.rows; ++row) {
+          auto length = found[row];
+          if (!length) return std::move(length.failure());
+          lengths->of[first + row] = *length;
+        }
+        return {};
+      });
+  search->run(search, while_waiting);
+  Digest digest;
+  digest.add({reinterpret_cast<const char*>(lengths->of.data()),
+              lengths->of.size() * sizeof(std::uint32_t)});
+  lengths->digest = digest.text();
+  return lengths;
+}
+
+std::shared_ptr<const Chosen> find_bucket(const Dataset& input, const LengthRange& range,
+                                          const std::function<void()>& while_waiting) {
+  const auto lengths =
+      range.lengths->get([&] { return count_lengths(input, range.field, while_waiting); });
+  const std::uint64_t size = lengths->of.size();
+  std::vector<std::uint64_t> words((size + 63) / 64, 0);
+  for (std::uint64_t i = 0; i < size; ++i) {
+    const std::uint64_t length = lengths->of[i];
+    if (length >= range.refused)
+      throw ConfigError(
+          fmt::format("bucket_by_length: sample {} has length {}, the last boundary is {}", i,
+                      length, range.refused),
+          {}, "add a boundary above it, or cut long samples before");
+    if (length >= range.low && length < range.high) words[i / 64] |= 1ULL << (i % 64);
+  }
+  return std::make_shared<Chosen>(size, std::move(words));
+}
+
 std::shared_ptr<const Chosen> find(const Dataset& input, const Selection& selection,
                                    const std::function<void()>& while_waiting) {
   const std::uint64_t size = input.cardinality().count();
+  if (selection.range) return find_bucket(input, *selection.range, while_waiting);
   if (!selection.op) return choose_part(size, {selection.fraction, selection.seed, selection.rest});
   StagePtr samples = compile_samples(*input.node(), {});
   const std::string title = fmt::format("select{}", selection.op->describe().substr(3));
+  // Each thread writes separate words. Shared: a thread that is abandoned may still write.
+  const auto words = std::make_shared<std::vector<std::uint64_t>>((size + 63) / 64, 0);
   const auto search = std::make_shared<Search>(
+      "select",
       map_stage(std::move(samples), selection.op, ElementSpec::single(Dtype::boolean),
                 {title, selection.seed, random_ops(*input.node())}),
-      size);
-  return std::make_shared<Chosen>(size, search->result(search, while_waiting));
+      size, [words](std::uint64_t first, const BlockView& verdict) -> Result<void> {
+        const auto* const keep = reinterpret_cast<const std::uint8_t*>(verdict.columns[0].data);
+        for (std::uint64_t i = 0; i < verdict.rows; ++i)
+          if (keep[i] != 0) (*words)[(first + i) / 64] |= 1ULL << ((first + i) % 64);
+        return {};
+      });
+  search->run(search, while_waiting);
+  return std::make_shared<Chosen>(size, std::move(*words));
 }
 
 }  // namespace
@@ -195,6 +288,10 @@ Dataset Dataset::resolve(const std::function<void()>& while_waiting) const {
   std::vector<Dataset> inputs;
   for (const NodePtr& input : node_->inputs)
     inputs.push_back(Dataset(input).resolve(while_waiting));
+  if (const auto* needs = dynamic_cast<const NeedsLengths*>(node_->verb.get()))
+    return needs->with_lengths(*node_, inputs.front(), needs->length_cell()->get([&] {
+      return count_lengths(inputs.front(), needs->length_field(), while_waiting);
+    }));
   const auto* select = node_->as<Select>();
   if (select == nullptr || select->selection().chosen) return node_->verb->apply(*node_, inputs);
   Selection resolved = select->selection();

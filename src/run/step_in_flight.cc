@@ -1,5 +1,7 @@
 #include "run/step_in_flight.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -50,9 +52,9 @@ void StepInFlight::open_asked(std::uint64_t number, const Place& place) {
   missing_ = 1;
 }
 
-void StepInFlight::cut(bool whole, const std::shared_ptr<const BatchLayout>& layout,
+void StepInFlight::cut(const BatchForm& form, const std::shared_ptr<const BatchLayout>& layout,
                        BatchRing& ring) {
-  whole_ = whole;
+  whole_ = form.whole;
   const Shares& shares = settings_.shares;
   const Cut cut = cut_of(place_, shares.total);
   const bool flags = settings_.skips || settings_.masks;
@@ -61,7 +63,7 @@ void StepInFlight::cut(bool whole, const std::shared_ptr<const BatchLayout>& lay
   for (std::uint32_t share = shares.first; share < shares.first + shares.count; ++share) {
     const ShareFacts facts{settings_.pass,  number_,  share,      shares.total,
                            cut.size(share), cut.rows, cut.slots()};
-    shares_.push_back({ring.acquire(layout, facts), cut.first(share), cut.size(share)});
+    shares_.push_back({ring.acquire(layout, facts, form), cut.first(share), cut.size(share)});
     if (flags) flags_[share - shares.first].assign(facts.rows, kRowGood);
     rows_here_ += cut.size(share);
   }
@@ -105,7 +107,11 @@ std::uint64_t StepInFlight::complete() {
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     BatchData& batch = *shares_[i].batch;
     if (!flags_.empty()) batch.drop_rows(flags_[i], settings_.no_empty_share);
-    batch.gather();
+    if (auto done = batch.gather(); !done) {
+      done.failure().row += shares_[i].first_row;
+      done.failure().message += fmt::format(" (row {} of the step)", done.failure().row);
+      fail(std::move(done.failure()));
+    }
     taken += batch.bytes();
   }
   bytes.resize(taken);
@@ -117,7 +123,20 @@ std::optional<Failure> StepInFlight::take_failure() {
   return std::exchange(failure_, std::nullopt);  // the object is reused for another step
 }
 
+/// A field whose sizes differed in an earlier batch, or in another share, is ragged in this one
+/// too.
+void StepInFlight::open_sizes() {
+  if (shares_.empty() || !shares_.front().batch->layout().open) return;
+  OpenSizes& open = *shares_.front().batch->layout().open;
+  for (const Share& share : shares_)
+    if (&share.batch->spec() != &share.batch->layout().spec) open.add(share.batch->spec());
+  const auto spec = open.spec();
+  if (!spec) return;
+  for (const Share& share : shares_) share.batch->open(spec);
+}
+
 StepBatches StepInFlight::take_batches() {
+  open_sizes();
   StepBatches batches;
   batches.reserve(shares_.size());
   for (auto& share : shares_) batches.emplace_back(std::move(share.batch));

@@ -75,7 +75,8 @@ class StepInFlight {
   /// Sets the place of its rows when it is known.
   void set_place(const Place& place) { place_ = place; }
   /// Takes batches for the local shares from `ring`.
-  void cut(bool whole, const std::shared_ptr<const BatchLayout>& layout, BatchRing& ring);
+  void cut(const BatchForm& form, const std::shared_ptr<const BatchLayout>& layout,
+           BatchRing& ring);
   /// Marks the first `learned` local rows as computed.
   void set_learned(std::uint64_t learned);
   /// Counts all other rows as missing; ready at once if there are none.
@@ -102,7 +103,8 @@ class StepInFlight {
   [[nodiscard]] bool has_failed() const;
   /// Counts `rows` as computed; returns true if none is missing.
   bool arrived(std::uint64_t rows) { return missing_.fetch_sub(rows) == rows; }
-  /// Called when all rows are computed: packs them and returns their bytes.
+  /// Called when all rows are computed: packs them and returns their bytes. The step fails if they
+  /// cannot be padded.
   std::uint64_t complete();
   void set_ready() { ready_ = true; }
   /// Once it is ready, only the consumer uses it.
@@ -116,6 +118,7 @@ class StepInFlight {
 
  private:
   void begin(std::uint64_t number, const Place& place);
+  void open_sizes();
 
   const StepSettings settings_;
   std::uint64_t number_ = 0;

@@ -49,7 +49,7 @@ TEST(StepInFlightTest, TheLocalSharesAreCutFromTheRowsOfTheStep) {
   const BatchShape shape = shape_of_numbers(4, 2);
   StepInFlight step({.pass = 2, .shares = {3, 1, 2}});
   step.open(0, rows_at(0, 10));
-  step.cut(false, shape.layout, *shape.ring);
+  step.cut({}, shape.layout, *shape.ring);
   ASSERT_EQ(step.shares().size(), 2U);
   EXPECT_EQ(step.shares()[0].first_row, 4U);
   EXPECT_EQ(step.shares()[0].rows, 3U);
@@ -65,7 +65,7 @@ TEST(StepInFlightTest, LearnedRowsAreTheFirstOfTheShares) {
   const BatchShape shape = shape_of_numbers(5, 2);
   StepInFlight step({.shares = {2, 0, 2}});
   step.open(0, rows_at(0, 10));
-  step.cut(false, shape.layout, *shape.ring);
+  step.cut({}, shape.layout, *shape.ring);
   step.set_learned(7);
   EXPECT_EQ(step.shares()[0].learned, 5U);
   EXPECT_EQ(step.shares()[1].learned, 2U);
@@ -79,7 +79,7 @@ TEST(StepInFlightTest, AStepWhoseRowsAreAllLearnedIsReadyAtOnce) {
   const BatchShape shape = shape_of_numbers(5);
   StepInFlight step({});
   step.open(0, rows_at(0, 5));
-  step.cut(false, shape.layout, *shape.ring);
+  step.cut({}, shape.layout, *shape.ring);
   step.set_learned(5);
   step.await_rows();
   EXPECT_TRUE(step.ready());
@@ -106,7 +106,7 @@ TEST(StepInFlightTest, FailedRowsAreRemovedIfFailuresAreSkipped) {
   const BatchShape shape = shape_of_numbers(4);
   StepInFlight step({.skips = true});
   step.open(0, rows_at(0, 4));
-  step.cut(false, shape.layout, *shape.ring);
+  step.cut({}, shape.layout, *shape.ring);
   const BlockView rows = step.rows_of(0);
   EXPECT_EQ(rows.identity.failures, &step.failures);
   write_numbers(rows, 0);
@@ -121,7 +121,7 @@ TEST(StepInFlightTest, AShareThatMustNotBeEmptyKeepsOneEmptyRow) {
   const BatchShape shape = shape_of_numbers(2);
   StepInFlight step({.skips = true, .no_empty_share = true});
   step.open(0, rows_at(0, 2));
-  step.cut(false, shape.layout, *shape.ring);
+  step.cut({}, shape.layout, *shape.ring);
   const BlockView rows = step.rows_of(0);
   write_numbers(rows, 0);
   rows.identity.failed[0] = rows.identity.failed[1] = kRowFailed;
@@ -136,7 +136,7 @@ TEST(StepInFlightTest, FlagsAreClearedOnReuse) {
   StepInFlight step({.masks = true});
   for (std::uint64_t number = 0; number < 2; ++number) {
     step.open(number, rows_at(2 * number, 2));
-    step.cut(false, shape.layout, *shape.ring);
+    step.cut({}, shape.layout, *shape.ring);
     const BlockView rows = step.rows_of(0);
     EXPECT_EQ(rows.identity.failures, nullptr);
     EXPECT_EQ(rows.identity.failed[0], kRowGood);
@@ -150,7 +150,7 @@ TEST(StepInFlightTest, TheBytesOfACompleteStepEqualThoseOfItsBatches) {
   StepInFlight step({});
   ASSERT_TRUE(step.bytes.take(budget, 1, true));
   step.open(0, rows_at(0, 4));
-  step.cut(false, shape.layout, *shape.ring);
+  step.cut({}, shape.layout, *shape.ring);
   EXPECT_EQ(step.complete(), shape.layout->bytes);
   EXPECT_EQ(budget.used(), shape.layout->bytes);
 }

@@ -87,7 +87,7 @@ void StepWorker::open(StepInFlight& step, std::uint64_t number) {
     return;
   }
   step.open(number, place);
-  step.cut(is_whole(plan_->program, place), shape_.layout, *shape_.ring);
+  step.cut(form_of(plan_->program, place), shape_.layout, *shape_.ring);
   step.set_learned(learner_.write_rows(step));
   step.await_rows();
   queue_reads(step);
@@ -97,7 +97,7 @@ void StepWorker::open_pulled(StepInFlight& step) {
   // A batch size may mean "everything": then a step allocates memory for its own rows.
   const Cut cut = cut_of(step.place(), plan_->options.shares.total);
   const std::size_t needed = std::max<std::size_t>(cut.size(0), cut.slots());
-  step.cut(is_whole(plan_->program, step.place()),
+  step.cut(form_of(plan_->program, step.place()),
            needed <= shape_.layout->rows_max ? shape_.layout : layout_for(needed), *shape_.ring);
   step.set_learned(learner_.write_rows(step));
   step.await_rows();
@@ -128,7 +128,7 @@ std::size_t StepWorker::count_joinable(std::span<const Piece> pieces) const {
   const Program& program = plan_->program;
   // A failed or masked row needs a flag in its own step.
   if (!program.long_blocks || program.stream || settings_.ledger != nullptr || program.masks ||
-      !layout.varying.empty() || !layout.spec.known)
+      !layout.varying.empty() || !layout.may_differ.empty() || !layout.spec.known)
     return 1;
   const std::uint64_t row_bytes = layout.bytes / std::max<std::size_t>(1, layout.rows_max);
   const std::uint64_t rows_max =
@@ -240,7 +240,8 @@ Failure StepWorker::too_few_rows(const StepInFlight& step, std::size_t rows) con
 std::shared_ptr<const BatchLayout> StepWorker::layout_for(std::size_t rows) {
   Lock lock(mutex_);
   auto& layout = layouts_[rows];
-  if (!layout) layout = std::make_shared<BatchLayout>(shape_.layout->spec, rows);
+  if (!layout)
+    layout = std::make_shared<BatchLayout>(shape_.layout->spec, rows, shape_.layout->open);
   return layout;
 }
 
@@ -262,7 +263,7 @@ Result<void> StepWorker::compute_asked(StepInFlight& step, const Context& contex
   step.set_place(place);
   const auto layout = layout_for(Cut{given.rows, shares.total}.size(0));
   step.bytes.resize(layout->bytes * shares.count);
-  step.cut(is_whole(plan_->program, place), layout, *shape_.ring);
+  step.cut(form_of(plan_->program, place), layout, *shape_.ring);
   if (step.whole() && learner_.write_step(step)) return {};
   step.set_learned(learner_.write_rows(step));
   const Parts parts(step);

@@ -35,7 +35,7 @@ class NumberOpener final : public StepOpener {
 
  private:
   void cut(StepInFlight& step) {
-    step.cut(whole, shape_.layout, *shape_.ring);
+    step.cut({.whole = whole}, shape_.layout, *shape_.ring);
     step.set_learned(learned);
     step.await_rows();
   }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <utility>
 
 #include "penstock/error.h"
@@ -24,7 +23,7 @@ std::size_t Batch::rows() const {
   return data_->facts().all_rows();
 }
 const ElementSpec& Batch::spec() const {
-  return data_->layout().spec;
+  return data_->spec();
 }
 std::uint64_t Batch::epoch() const {
   return data_->facts().epoch;
@@ -52,40 +51,52 @@ Tensor Batch::operator[](std::string_view path) const {
   const std::size_t index = field_at(spec(), path);
   const FieldSpec& field = spec().fields[index];
   const BatchLayout& layout = data_->layout();
-  if (is_variable(field.dtype) || !shape_known(field.shape))
+  const PackedField* const packed = data_->packed(index);
+  if (packed != nullptr && !packed->row_shape)
     throw ConfigError(
         fmt::format("the rows of field \"{}\" ({}) differ in size", path, field.text()), {},
-        "use ragged(path) or row(i)");
-  Shape shape{static_cast<std::int64_t>(rows())};
-  shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+        "use ragged(path) or row(i), or form the batch with padded_batch()");
+  Shape shape = packed != nullptr ? *packed->row_shape : field.shape;
+  shape.insert(shape.begin(), static_cast<std::int64_t>(rows()));
+  if (packed != nullptr) return Tensor::view(field.dtype, std::move(shape), packed->values, data_);
   return Tensor::view(
       field.dtype, std::move(shape),
       {data_->at(layout.field_offset[index]), rows() * layout.field_row_bytes[index]}, data_);
 }
 
+bool Batch::is_ragged(std::string_view path) const {
+  const PackedField* const packed = data_->packed(field_at(spec(), path));
+  return packed != nullptr && !packed->row_shape;
+}
+
 Ragged Batch::ragged(std::string_view path) const {
-  return data_->ragged(field_at(spec(), path));
-}
-
-namespace {
-
-/// The shape of a row of `bytes` bytes if one size is unknown; nullopt if more are.
-std::optional<Shape> shape_of_row(const FieldSpec& field, std::size_t bytes) {
-  Shape shape = field.shape;
-  std::int64_t* open = nullptr;
-  std::size_t rest = dtype_size(field.dtype);
-  for (std::int64_t& size : shape) {
-    if (size != kUnknown) {
-      rest *= static_cast<std::size_t>(size);
-    } else if (std::exchange(open, &size) != nullptr) {
-      return std::nullopt;
-    }
+  const std::size_t index = field_at(spec(), path);
+  const FieldSpec& field = spec().fields[index];
+  const PackedField* const packed = data_->packed(index);
+  if (packed == nullptr)
+    throw ConfigError(fmt::format("field \"{}\" is dense: use [] for it", path));
+  Shape shape{packed->offsets.back()};
+  Dtype dtype = field.dtype;
+  if (is_variable(dtype)) {
+    dtype = Dtype::u8;  // one tensor of all characters
+  } else if (packed->row_shape) {
+    shape.insert(shape.end(), packed->row_shape->begin(), packed->row_shape->end());
+  } else if (packed->shapes.empty()) {
+    shape.insert(shape.end(), field.shape.begin() + 1, field.shape.end());
   }
-  if (open != nullptr) *open = rest == 0 ? 0 : static_cast<std::int64_t>(bytes / rest);
-  return shape;
+  return {Tensor::view(dtype, std::move(shape), packed->values, data_), packed->offsets,
+          packed->lengths, packed->shapes};
 }
 
-}  // namespace
+std::vector<std::int64_t> Batch::lengths(std::string_view path) const {
+  const std::size_t index = field_at(spec(), path);
+  const FieldSpec& field = spec().fields[index];
+  if (is_variable(field.dtype) || field.shape.empty())
+    throw ConfigError(
+        fmt::format("the rows of field \"{}\" ({}) have no length", path, field.text()));
+  if (const PackedField* const packed = data_->packed(index)) return packed->lengths;
+  return std::vector<std::int64_t>(rows(), field.shape.front());
+}
 
 Sample Batch::row(std::size_t index) const {
   if (index >= rows())
@@ -93,20 +104,13 @@ Sample Batch::row(std::size_t index) const {
   std::vector<Tensor> leaves;
   for (std::size_t i = 0; i < spec().fields.size(); ++i) {
     const FieldSpec& field = spec().fields[i];
-    if (const std::size_t size = data_->layout().field_row_bytes[i]; size > 0) {
+    const std::size_t size = data_->layout().field_row_bytes[i];
+    if (const PackedField* const packed = data_->packed(i)) {
+      leaves.push_back(
+          Tensor::view(field.dtype, packed->shape_of(index, field), packed->row(index), data_));
+    } else if (size > 0) {
       const std::byte* const start = data_->at(data_->layout().field_offset[i]) + index * size;
       leaves.push_back(Tensor::view(field.dtype, field.shape, {start, size}, data_));
-    } else if (!is_dense(field)) {
-      const Ragged all = data_->ragged(i);
-      const auto value =
-          all.values.subspan(all.offsets[index], all.offsets[index + 1] - all.offsets[index]);
-      const auto shape = shape_of_row(field, value.size());
-      if (!shape)
-        throw ConfigError(
-            fmt::format("field \"{}\" ({}) has several unknown sizes, a batch can have one",
-                        field.path, field.text()),
-            {}, "declare all sizes but one");
-      leaves.push_back(Tensor::view(field.dtype, *shape, value, data_));
     } else {
       leaves.push_back(Tensor::copy(field.dtype, field.shape, {}));
     }

@@ -18,8 +18,22 @@ constexpr std::size_t kAlign = 64;
 
 }  // namespace
 
-BatchLayout::BatchLayout(ElementSpec fields, std::size_t rows)
-    : spec(std::move(fields)), rows_max(rows) {
+void OpenSizes::add(const ElementSpec& spec) {
+  Lock lock(mutex_);
+  ElementSpec all = spec_ ? *spec_ : spec;
+  for (std::size_t i = 0; i < all.fields.size(); ++i)
+    for (std::size_t d = 0; d < all.fields[i].shape.size(); ++d)
+      if (spec.fields[i].shape[d] == kUnknown) all.fields[i].shape[d] = kUnknown;
+  if (!spec_ || all != *spec_) spec_ = std::make_shared<const ElementSpec>(std::move(all));
+}
+
+std::shared_ptr<const ElementSpec> OpenSizes::spec() const {
+  Lock lock(mutex_);
+  return spec_;
+}
+
+BatchLayout::BatchLayout(ElementSpec fields, std::size_t rows, std::shared_ptr<OpenSizes> learned)
+    : spec(std::move(fields)), rows_max(rows), open(std::move(learned)) {
   const auto place = [this](std::size_t size) {
     const std::size_t offset = bytes;
     bytes = (bytes + size + kAlign - 1) / kAlign * kAlign;
@@ -30,6 +44,7 @@ BatchLayout::BatchLayout(ElementSpec fields, std::size_t rows)
     field_row_bytes.push_back(dense ? row_bytes(spec.fields[i]) : 0);
     field_offset.push_back(place(field_row_bytes.back() * rows));
     if (!dense) varying.push_back(i);
+    if (dense && open && !spec.fields[i].shape.empty()) may_differ.push_back(i);
   }
   sample_id_offset = place(rows * sizeof(std::uint64_t));
   valid_offset = place(rows);
@@ -57,22 +72,27 @@ float* BatchData::weight() const {
   return reinterpret_cast<float*>(at(layout_->weight_offset));
 }
 
-void BatchData::begin(const ShareFacts& facts) {
+void BatchData::begin(const ShareFacts& facts, const BatchForm& form) {
   PENSTOCK_CHECK_LE(facts.all_rows(), layout_->rows_max);
   PENSTOCK_CHECK_LE(facts.rows, facts.all_rows());
   facts_ = facts;
+  form_ = form;
   weigh();
   view_.rows = facts.rows;
-  drop_varying();
-  tensors_.resize(layout_->varying.size() * facts.rows);
-  for (std::size_t i = 0; i < layout_->varying.size(); ++i)
+  drop_packed();
+  const std::size_t varying = layout_->varying.size();
+  tensors_.resize((varying + layout_->may_differ.size()) * facts.rows);
+  for (std::size_t i = 0; i < varying; ++i)
     columns_[layout_->varying[i]].tensors = tensors_.data() + i * facts.rows;
+  for (std::size_t i = 0; i < layout_->may_differ.size(); ++i)
+    columns_[layout_->may_differ[i]].others = tensors_.data() + (varying + i) * facts.rows;
 }
 
-void BatchData::drop_varying() {
-  varying_.clear();
-  varying_bytes_ = 0;
+void BatchData::drop_packed() {
+  packed_.clear();
+  packed_bytes_ = 0;
   tensors_.clear();
+  opened_.reset();
 }
 
 void BatchData::weigh() {
@@ -114,37 +134,105 @@ void BatchData::drop_rows(std::span<const std::uint8_t> flags, bool keep_one) {
   facts_.rows = view_.rows = kept;
 }
 
-void BatchData::gather() {
+std::vector<RowValue> BatchData::row_values(std::size_t field) const {
+  const Column& column = columns_[field];
+  const Shape& dense_shape = layout_->spec.fields[field].shape;
+  std::vector<RowValue> rows(facts_.all_rows());
+  for (std::size_t row = 0; row < facts_.rows; ++row) {
+    if (valid()[row] == 0) continue;
+    const Tensor* tensor = column.dense() ? nullptr : column.tensors + row;
+    if (column.others != nullptr && !column.others[row].empty()) tensor = column.others + row;
+    rows[row] =
+        tensor != nullptr
+            ? RowValue{tensor->raw(), &tensor->shape()}
+            : RowValue{{column.data + row * column.row_bytes, column.row_bytes}, &dense_shape};
+  }
+  return rows;
+}
+
+FieldSpec BatchData::opened_field(std::size_t field, std::span<const RowValue> rows) const {
+  FieldSpec opened = layout_->spec.fields[field];
+  for (const RowValue& row : rows)
+    for (std::size_t d = 0; row.shape != nullptr && d < opened.shape.size(); ++d)
+      if ((*row.shape)[d] != opened.shape[d]) opened.shape[d] = kUnknown;
+  return opened;
+}
+
+void BatchData::put(std::size_t field, const FieldSpec& spec, PackedField packed) {
+  packed_.resize(layout_->spec.fields.size());
+  if (packed_[field]) packed_bytes_ -= packed_[field]->bytes();
+  packed_bytes_ += packed.bytes();
+  packed_[field] = std::move(packed);
+  if (this->spec().fields[field] == spec) return;
+  ElementSpec opened = this->spec();
+  opened.fields[field] = spec;
+  opened_ = std::make_shared<const ElementSpec>(std::move(opened));
+}
+
+Result<void> BatchData::pad(std::size_t field, const FieldPadding& rule) {
+  const std::vector<RowValue> rows = row_values(field);
+  FieldSpec spec = opened_field(field, rows);
+  // A learned length may differ in the next batch, even if it does not here.
+  if (is_dense(layout_->spec.fields[field])) spec.shape.front() = kUnknown;
+  PackedField padded;
+  if (auto cannot = pad_rows(spec, rows, rule, padded))
+    return Failure{
+        fmt::format("padded_batch: {}", cannot->why), {}, cannot->remedy, nullptr, cannot->row};
+  put(field, spec, std::move(padded));
+  return {};
+}
+
+Result<void> BatchData::gather() {
   const std::size_t count = facts_.all_rows();
   for (std::size_t row = 0; uneven_ && row < count; ++row)
     if (valid()[row] == 0) empty_row(row);
-  const auto bytes_of = [this](const Tensor* rows, std::size_t row) {
-    return row < facts_.rows && valid()[row] != 0 ? rows[row].raw() : std::span<const std::byte>();
-  };
-  for (const std::size_t field : layout_->varying) {
-    const Tensor* const rows = columns_[field].tensors;
-    Varying packed;
-    packed.offsets.assign(count + 1, 0);
-    for (std::size_t i = 0; i < count; ++i)
-      packed.offsets[i + 1] = packed.offsets[i] + bytes_of(rows, i).size();
-    packed.values.resize(packed.offsets.back());
-    for (std::size_t i = 0; i < count; ++i)
-      if (const auto bytes = bytes_of(rows, i); !bytes.empty())
-        std::memcpy(packed.values.data() + packed.offsets[i], bytes.data(), bytes.size());
-    varying_bytes_ += packed.values.size() + packed.offsets.size() * sizeof(std::uint64_t);
-    varying_.push_back(std::move(packed));
+  for (std::size_t field = 0; field < columns_.size(); ++field) {
+    const Column& column = columns_[field];
+    const FieldSpec& spec = layout_->spec.fields[field];
+    const FieldPadding* const rule = form_.padding != nullptr && !is_variable(spec.dtype)
+                                         ? form_.padding->of(spec.path)
+                                         : nullptr;
+    const bool dense = is_dense(spec);
+    if (dense && !std::ranges::binary_search(layout_->may_differ, field)) continue;
+    if (rule != nullptr && !spec.shape.empty()) {
+      if (auto done = pad(field, *rule); !done) return done;
+      continue;
+    }
+    const bool differs = dense && std::any_of(column.others, column.others + facts_.rows,
+                                              [](const Tensor& row) { return !row.empty(); });
+    if (dense && !differs) continue;
+    const std::vector<RowValue> rows = row_values(field);
+    const FieldSpec opened = dense ? opened_field(field, rows) : spec;
+    put(field, opened, pack_rows(opened, rows, form_.whole));
   }
   tensors_.clear();
-  tensors_.shrink_to_fit();
+  if (layout_->may_differ.empty()) tensors_.shrink_to_fit();  // otherwise the next batch needs it
+  return {};
 }
 
-Ragged BatchData::ragged(std::size_t field) const {
-  const auto found = std::ranges::find(layout_->varying, field);
-  if (found == layout_->varying.end())
-    throw ConfigError(
-        fmt::format("field \"{}\" is dense: use [] for it", layout_->spec.fields[field].path));
-  const Varying& packed = varying_[static_cast<std::size_t>(found - layout_->varying.begin())];
-  return {packed.offsets, packed.values};
+void BatchData::open(const std::shared_ptr<const ElementSpec>& wider) {
+  for (const std::size_t field : layout_->may_differ) {
+    const FieldSpec now = spec().fields[field];
+    const FieldSpec& wanted = wider->fields[field];
+    const bool padded = form_.padding != nullptr && form_.padding->of(wanted.path) != nullptr;
+    if (padded || now == wanted) continue;
+    std::vector<Shape> shapes(facts_.all_rows(), now.shape);
+    std::vector<RowValue> rows(facts_.all_rows());
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      if (valid()[row] == 0) continue;
+      const Column& column = columns_[field];
+      rows[row] = {{column.data + row * column.row_bytes, column.row_bytes}, &shapes[row]};
+      if (const PackedField* const before = packed(field)) {
+        shapes[row] = before->shape_of(row, now);
+        rows[row].bytes = before->row(row);
+      }
+    }
+    put(field, wanted, pack_rows(wanted, rows, form_.whole));
+  }
+}
+
+const PackedField* BatchData::packed(std::size_t field) const {
+  return field < packed_.size() && packed_[field] ? &*packed_[field] : nullptr;
 }
 
 void BatchData::set_fence(Fence fence) const {
@@ -160,7 +248,7 @@ bool BatchData::fence_passed() const {
 }
 
 std::shared_ptr<BatchData> BatchRing::acquire(const std::shared_ptr<const BatchLayout>& layout,
-                                              const ShareFacts& facts) {
+                                              const ShareFacts& facts, const BatchForm& form) {
   std::unique_ptr<BatchData> batch;
   {
     Lock lock(mutex_);
@@ -173,7 +261,7 @@ std::shared_ptr<BatchData> BatchRing::acquire(const std::shared_ptr<const BatchL
     }
   }
   if (!batch) batch = std::make_unique<BatchData>(layout, Slab(allocator_, layout->bytes));
-  batch->begin(facts);
+  batch->begin(facts, form);
   return {batch.release(), [ring = shared_from_this()](BatchData* data) {
             ring->release(std::unique_ptr<BatchData>(data));
           }};
@@ -182,7 +270,7 @@ std::shared_ptr<BatchData> BatchRing::acquire(const std::shared_ptr<const BatchL
 void BatchRing::release(std::unique_ptr<BatchData> batch) {
   // Slabs that a device still reads must stay, even if there are enough.
   const bool busy = !batch->fence_passed();
-  if (!busy) batch->drop_varying();
+  if (!busy) batch->drop_packed();
   const std::size_t bytes = batch->bytes();
   Lock lock(mutex_);
   if (!busy && spare_bytes_ + bytes > spare_bytes_max_) return;

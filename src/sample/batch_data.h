@@ -1,28 +1,48 @@
 #pragma once
 // The data behind a Batch: a slab with its layout, and the identity of the rows. Reused when
 // nothing references it.
+// Fields whose rows differ in size are packed when all rows are written (packed_field.h).
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/mutex.h"
 #include "penstock/batch.h"
 #include "penstock/block.h"
+#include "penstock/result.h"
+#include "sample/packed_field.h"
 #include "sample/slab.h"
 
 namespace penstock {
 
+/// The sizes that were learned from the first sample and differ in a later one. Thread-safe.
+class OpenSizes {
+ public:
+  /// Adds the sizes that `spec` leaves open.
+  void add(const ElementSpec& spec);
+  /// The learned spec with all sizes found so far left open; null if there are none.
+  [[nodiscard]] std::shared_ptr<const ElementSpec> spec() const;
+
+ private:
+  mutable Mutex mutex_;
+  std::shared_ptr<const ElementSpec> spec_ PENSTOCK_GUARDED_BY(mutex_);
+};
+
 /// Where the fields of a batch of up to `rows_max` rows are in its slab; every part is aligned
 /// to 64.
 struct BatchLayout {
-  BatchLayout(ElementSpec fields, std::size_t rows);
+  /// With `learned` the sizes are those of one sample, and rows may differ from them.
+  BatchLayout(ElementSpec fields, std::size_t rows, std::shared_ptr<OpenSizes> learned = nullptr);
   ElementSpec spec;
   std::size_t rows_max;
+  std::shared_ptr<OpenSizes> open;
   std::vector<std::size_t> field_offset;     // of dense fields
   std::vector<std::size_t> field_row_bytes;  // 0 for varying fields
   std::vector<std::size_t> varying;          // indices of varying fields
+  std::vector<std::size_t> may_differ;       // indices of dense fields with learned sizes
   std::size_t sample_id_offset = 0;
   std::size_t valid_offset = 0;
   std::size_t weight_offset = 0;
@@ -59,56 +79,69 @@ struct ShareFacts {
   }
 };
 
+/// How a batch node makes a batch of rows that differ in size.
+struct BatchForm {
+  bool whole = false;  // a function of whole batches returned the rows: equal sizes are one tensor
+  const Padding* padding = nullptr;  // or null
+};
+
 class BatchData {
  public:
   BatchData(std::shared_ptr<const BatchLayout> layout, Slab slab);
 
-  /// Prepares it as the batch of `facts`, to be filled.
-  void begin(const ShareFacts& facts);
-  /// The rows to be filled. Varying fields go to `tensors` and become (offsets, values) in
-  /// `gather`.
+  /// Prepares it as the batch of `facts`, to be filled. `form` must be valid until `gather`.
+  void begin(const ShareFacts& facts, const BatchForm& form = {});
+  /// The rows to be filled. Varying fields go to `tensors` and are packed in `gather`.
   [[nodiscard]] const BlockView& rows() const { return view_; }
   /// Removes the rows that failed: later rows move up; in a padded share, which keeps its shape,
   /// they become padding. Masked rows become padding and keep their place and id. With `keep_one`,
   /// if all rows failed, the first stays as padding.
   void drop_rows(std::span<const std::uint8_t> flags, bool keep_one = false);
-  /// Clears the slots without a sample and packs the varying fields; call it once, after all rows
-  /// are written.
-  void gather();
+  /// Clears the slots without a sample and packs the fields whose rows differ in size; call it
+  /// once, after all rows are written. Fails if a row cannot be padded.
+  Result<void> gather();
+  /// Packs the fields that `spec` leaves open, as if their rows differed here too.
+  void open(const std::shared_ptr<const ElementSpec>& spec);
 
   [[nodiscard]] const BatchLayout& layout() const { return *layout_; }
+  /// That of the layout, with the sizes left open that differ here.
+  [[nodiscard]] const ElementSpec& spec() const { return opened_ ? *opened_ : layout_->spec; }
   [[nodiscard]] const ShareFacts& facts() const { return facts_; }
   /// Rows that are samples.
   [[nodiscard]] std::size_t valid_count() const { return facts_.rows - masked_; }
   [[nodiscard]] std::byte* at(std::size_t offset) const { return slab_.data() + offset; }
-  [[nodiscard]] Ragged ragged(std::size_t field) const;
-  [[nodiscard]] std::size_t bytes() const { return slab_.bytes() + varying_bytes_; }
-  /// Frees the packed values of varying fields, which will not be read again.
-  void drop_varying();
+  /// The field, if its rows are packed; otherwise null.
+  [[nodiscard]] const PackedField* packed(std::size_t field) const;
+  [[nodiscard]] std::size_t bytes() const { return slab_.bytes() + packed_bytes_; }
+  /// Frees the packed values, which will not be read again.
+  void drop_packed();
   void set_fence(Fence fence) const;
   /// True if nothing reads the slab any longer.
   [[nodiscard]] bool fence_passed() const;
 
  private:
-  struct Varying {
-    std::vector<std::uint64_t> offsets;
-    std::vector<std::byte> values;
-  };
   [[nodiscard]] std::uint8_t* valid() const;
   [[nodiscard]] float* weight() const;
   void weigh();
   void empty_row(std::size_t row);
+  [[nodiscard]] std::vector<RowValue> row_values(std::size_t field) const;
+  /// The field with the sizes left open in which some of `rows` differ.
+  [[nodiscard]] FieldSpec opened_field(std::size_t field, std::span<const RowValue> rows) const;
+  Result<void> pad(std::size_t field, const FieldPadding& rule);
+  void put(std::size_t field, const FieldSpec& spec, PackedField packed);
 
   const std::shared_ptr<const BatchLayout> layout_;
   Slab slab_;
   ShareFacts facts_;
+  BatchForm form_;
   bool uneven_ = false;     // some rows may be invalid or have a weight other than 1
   std::size_t masked_ = 0;  // rows without a sample
   BlockView view_;
   std::vector<Column> columns_;
-  std::vector<Tensor> tensors_;
-  std::vector<Varying> varying_;
-  std::size_t varying_bytes_ = 0;
+  std::vector<Tensor> tensors_;  // of varying fields, then rows of other sizes than learned
+  std::vector<std::optional<PackedField>> packed_;  // by field
+  std::size_t packed_bytes_ = 0;
+  std::shared_ptr<const ElementSpec> opened_;
   mutable Mutex mutex_;
   mutable Fence fence_ PENSTOCK_GUARDED_BY(mutex_);
 };
@@ -122,7 +155,7 @@ class BatchRing : public std::enable_shared_from_this<BatchRing> {
 
   /// A batch of that layout for `facts`, with a slab that nothing reads.
   std::shared_ptr<BatchData> acquire(const std::shared_ptr<const BatchLayout>& layout,
-                                     const ShareFacts& facts);
+                                     const ShareFacts& facts, const BatchForm& form = {});
   [[nodiscard]] std::size_t spare_bytes() const;
 
  private:

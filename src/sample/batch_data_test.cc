@@ -69,12 +69,13 @@ TEST(BatchDataTest, GatherPacksVaryingFieldsAsOffsetsAndValues) {
                                       {"text", Tensor::bytes(texts[row], Dtype::string)},
                                       {"x", Tensor::of(std::vector<std::int32_t>{1, 2, 3})}})),
               std::nullopt);
-  batch->gather();
-  const Ragged ragged = batch->ragged(2);
-  EXPECT_THAT(ragged.offsets, ElementsAre(0, 8, 8, 9));
-  EXPECT_EQ(std::string(reinterpret_cast<const char*>(ragged.values.data()), 9), "penstockx");
+  ASSERT_TRUE(batch->gather());
+  const PackedField* const text = batch->packed(2);
+  ASSERT_NE(text, nullptr);
+  EXPECT_THAT(text->offsets, ElementsAre(0, 8, 8, 9));
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(text->values.data()), 9), "penstockx");
   EXPECT_EQ(batch->bytes(), layout->bytes + 9 + 4 * sizeof(std::uint64_t));
-  EXPECT_THROW(static_cast<void>(batch->ragged(3)), ConfigError);
+  EXPECT_EQ(batch->packed(3), nullptr);
 }
 
 TEST(BatchDataTest, DroppedRowsAreRemovedAndLaterOnesMoveUp) {
@@ -90,13 +91,13 @@ TEST(BatchDataTest, DroppedRowsAreRemovedAndLaterOnesMoveUp) {
       batch->rows().identity.sample_id[row] = row;
     }
     batch->drop_rows(dropped);
-    batch->gather();
+    EXPECT_TRUE(batch->gather());
     const auto ids = Block(batch->rows()).column<std::uint64_t>("id");
     EXPECT_EQ(batch->facts().rows, ids.size());
     EXPECT_EQ(batch->facts().step_rows, 9U);
-    EXPECT_EQ(batch->ragged(1).offsets.size(), ids.size() + 1);
+    EXPECT_EQ(batch->packed(1)->offsets.size(), ids.size() + 1);
     for (std::size_t row = 0; row < ids.size(); ++row) {
-      EXPECT_EQ(batch->ragged(1).offsets[row + 1] - batch->ragged(1).offsets[row], ids[row]);
+      EXPECT_EQ(batch->packed(1)->offsets[row + 1] - batch->packed(1)->offsets[row], ids[row]);
       EXPECT_EQ(batch->rows().identity.sample_id[row], ids[row]);
     }
     return std::vector<std::uint64_t>(ids.begin(), ids.end());
@@ -133,10 +134,10 @@ class PaddedTest : public testing::Test {
 
 TEST_F(PaddedTest, EmptySlotsAreZeroWeighNothingAndHaveNoSample) {
   auto data = make({.rows = 5, .step_rows = 5});  // leaves values in the slab
-  data->gather();
+  ASSERT_TRUE(data->gather());
   data.reset();
   data = make(kPadded);
-  data->gather();
+  ASSERT_TRUE(data->gather());
   const Batch batch(data);
   EXPECT_EQ(batch.rows(), 5U);
   EXPECT_EQ(batch.valid_count(), 3U);
@@ -154,7 +155,7 @@ TEST_F(PaddedTest, EmptySlotsAreZeroWeighNothingAndHaveNoSample) {
 TEST_F(PaddedTest, DroppedRowsOfAPaddedShareBecomePadding) {
   const auto data = make(kPadded);
   data->drop_rows(std::vector<std::uint8_t>{0, 1, 0});
-  data->gather();
+  ASSERT_TRUE(data->gather());
   const Batch batch(data);
   EXPECT_EQ(batch.rows(), 5U);
   EXPECT_EQ(batch.valid_count(), 2U);
@@ -168,7 +169,7 @@ TEST_F(PaddedTest, DroppedRowsOfAPaddedShareBecomePadding) {
 TEST_F(PaddedTest, OneRowRemainsIfAllAreDroppedAndAShareMustNotBeEmpty) {
   auto data = make({.shares = 2, .rows = 3, .step_rows = 6});
   data->drop_rows(std::vector<std::uint8_t>{1, 1, 1}, true);
-  data->gather();
+  ASSERT_TRUE(data->gather());
   const Batch batch(data);
   EXPECT_EQ(batch.rows(), 1U);
   EXPECT_EQ(batch.valid_count(), 0U);
@@ -177,7 +178,7 @@ TEST_F(PaddedTest, OneRowRemainsIfAllAreDroppedAndAShareMustNotBeEmpty) {
   EXPECT_EQ(batch.weight()[0], 0.0F);
   data = make({.shares = 2, .rows = 3, .step_rows = 6});
   data->drop_rows(std::vector<std::uint8_t>{1, 0, 1}, true);
-  data->gather();
+  ASSERT_TRUE(data->gather());
   EXPECT_EQ(data->facts().rows, 1U);
   EXPECT_EQ(data->valid_count(), 1U);
 }
@@ -185,11 +186,11 @@ TEST_F(PaddedTest, OneRowRemainsIfAllAreDroppedAndAShareMustNotBeEmpty) {
 TEST_F(PaddedTest, APaddedSlabCanBeReused) {
   auto data = make(kPadded);
   data->drop_rows(std::vector<std::uint8_t>{1, 1, 1});
-  data->gather();
+  ASSERT_TRUE(data->gather());
   const BatchData* const slab = data.get();
   data.reset();
   data = make({.rows = 5, .step_rows = 5});
-  data->gather();
+  ASSERT_TRUE(data->gather());
   ASSERT_EQ(data.get(), slab);
   const Batch batch(data);
   EXPECT_EQ(batch.valid_count(), 5U);
@@ -199,7 +200,7 @@ TEST_F(PaddedTest, APaddedSlabCanBeReused) {
 
 TEST_F(PaddedTest, AShareWithoutSamplesIsAllEmpty) {
   const auto data = make({.share = 1, .shares = 2, .rows = 0, .step_rows = 1, .slots = 2});
-  data->gather();
+  ASSERT_TRUE(data->gather());
   const Batch batch(data);
   EXPECT_EQ(batch.rows(), 2U);
   EXPECT_EQ(batch.valid_count(), 0U);
@@ -214,9 +215,9 @@ TEST_F(PaddedTest, MoreSamplesThanSlotsAreAnInternalError) {
 TEST(BatchDataTest, ABatchWithoutRowsIsValid) {
   const auto layout = std::make_shared<BatchLayout>(mixed_spec(), 3);
   const auto batch = ring_of(0)->acquire(layout, {.rows = 0, .step_rows = 2});
-  batch->gather();
+  ASSERT_TRUE(batch->gather());
   EXPECT_EQ(batch->rows().rows, 0U);
-  EXPECT_THAT(batch->ragged(2).offsets, ElementsAre(0));
+  EXPECT_THAT(batch->packed(2)->offsets, ElementsAre(0));
 }
 
 TEST(BatchDataTest, MoreRowsThanTheLayoutHoldsAreRefused) {
@@ -245,7 +246,7 @@ TEST(BatchRingTest, AReusedBatchContainsNothingOfThePreviousOne) {
   auto batch = ring->acquire(layout, {.rows = 2, .step_rows = 2});
   for (std::size_t row = 0; row < 2; ++row)
     ASSERT_FALSE(write_row(batch->rows(), row, Tensor::bytes("before")));
-  batch->gather();
+  ASSERT_TRUE(batch->gather());
   batch.reset();
   // A failed step is never gathered.
   batch = ring->acquire(layout, {.rows = 2, .step_rows = 2});
@@ -253,8 +254,8 @@ TEST(BatchRingTest, AReusedBatchContainsNothingOfThePreviousOne) {
   batch.reset();
   batch = ring->acquire(layout, {.rows = 1, .step_rows = 1});
   ASSERT_FALSE(write_row(batch->rows(), 0, Tensor::bytes("after")));
-  batch->gather();
-  EXPECT_THAT(batch->ragged(0).offsets, ElementsAre(0, 5));
+  ASSERT_TRUE(batch->gather());
+  EXPECT_THAT(batch->packed(0)->offsets, ElementsAre(0, 5));
   EXPECT_EQ(batch->bytes(), layout->bytes + 5 + 2 * sizeof(std::uint64_t));
 }
 
@@ -263,7 +264,7 @@ TEST(BatchRingTest, ASpareBatchHoldsNoTexts) {
   const auto ring = ring_of(SIZE_MAX);
   auto batch = ring->acquire(layout, {.rows = 1, .step_rows = 1});
   ASSERT_FALSE(write_row(batch->rows(), 0, Tensor::bytes(std::string(1000, 'x'))));
-  batch->gather();
+  ASSERT_TRUE(batch->gather());
   EXPECT_GT(batch->bytes(), layout->bytes + 1000);
   const BatchData* const spare = batch.get();
   batch.reset();
@@ -277,7 +278,7 @@ TEST(BatchRingTest, ASpareBatchThatADeviceReadsIsCountedWithItsTexts) {
   std::atomic<bool> passed = false;
   auto batch = ring->acquire(layout, {.rows = 1, .step_rows = 1});
   ASSERT_FALSE(write_row(batch->rows(), 0, Tensor::bytes(std::string(1000, 'x'))));
-  batch->gather();
+  ASSERT_TRUE(batch->gather());
   batch->set_fence([&] { return passed.load(); });
   batch.reset();
   EXPECT_GT(ring->spare_bytes(), layout->bytes + 1000);

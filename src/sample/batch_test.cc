@@ -38,7 +38,7 @@ class BatchTest : public testing::Test {
       EXPECT_FALSE(write_row(data->rows(), row, sample_of(static_cast<std::int32_t>(row))));
       data->rows().identity.sample_id[row] = 100 + row;
     }
-    data->gather();
+    EXPECT_TRUE(data->gather());
     return Batch(data);
   }
 
@@ -73,7 +73,7 @@ TEST_F(BatchTest, DenseFieldsHaveTheRowsAsFirstDimension) {
 TEST_F(BatchTest, VaryingFieldsAreRagged) {
   const Batch batch = make({.rows = 3, .step_rows = 3});
   EXPECT_THAT(batch.ragged("text").offsets, ElementsAre(0, 0, 1, 3));
-  EXPECT_EQ(batch.ragged("text").values.size(), 3U);
+  EXPECT_EQ(batch.ragged("text").values.raw().size(), 3U);
 }
 
 TEST_F(BatchTest, ARowIsTheSampleThatWasWritten) {

@@ -25,6 +25,10 @@ Sample read_row(const BlockView& block, std::size_t row) {
   for (std::size_t i = 0; i < block.columns.size(); ++i) {
     const Column& column = block.columns[i];
     const FieldSpec& field = block.spec->fields[i];
+    if (column.others != nullptr && !column.others[row].empty()) {
+      leaves.push_back(column.others[row]);
+      continue;
+    }
     leaves.push_back(column.dense()
                          ? Tensor::view(field.dtype, field.shape,
                                         {column.data + row * column.row_bytes, column.row_bytes},
@@ -33,6 +37,24 @@ Sample read_row(const BlockView& block, std::size_t row) {
   }
   return Sample::assemble(block.spec->structure, std::move(leaves));
 }
+
+namespace {
+
+/// True if only sizes differ, of fields that may have rows of other sizes.
+bool differs_in_sizes(const BlockView& block, const Sample& sample) {
+  if (sample.structure() != block.spec->structure) return false;
+  for (std::size_t i = 0; i < block.columns.size(); ++i) {
+    const FieldSpec& field = block.spec->fields[i];
+    const Tensor& leaf = sample.leaves()[i];
+    if (leaf.empty() || leaf.dtype() != field.dtype) return false;
+    const bool fits = block.columns[i].others != nullptr ? leaf.shape().size() == field.shape.size()
+                                                         : shape_fits(leaf.shape(), field.shape);
+    if (!fits) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 std::optional<std::string> write_row(const BlockView& block, std::size_t row,
                                      const Sample& sample) {
@@ -46,12 +68,17 @@ std::optional<std::string> write_row(const BlockView& block, std::size_t row,
     block.samples[row] = Sample::assemble(sample.structure(), std::move(leaves));
     return std::nullopt;
   }
-  if (auto difference = block.spec->difference(sample)) return difference;
+  if (auto difference = block.spec->difference(sample))
+    if (!differs_in_sizes(block, sample)) return difference;
   for (std::size_t i = 0; i < block.columns.size(); ++i) {
     const Column& column = block.columns[i];
     const Tensor& leaf = sample.leaves()[i];
+    const bool other = column.others != nullptr && leaf.shape() != block.spec->fields[i].shape;
+    if (column.others != nullptr) column.others[row] = other ? leaf.kept() : Tensor();
     if (!column.dense()) {
       column.tensors[row] = leaf.kept();
+    } else if (other) {
+      continue;
     } else if (column.row_bytes > 0) {
       std::memcpy(column.data + row * column.row_bytes, leaf.raw().data(), column.row_bytes);
     }
@@ -65,6 +92,10 @@ void copy_rows(const BlockView& from, std::size_t from_row, const BlockView& to,
   for (std::size_t i = 0; i < from.columns.size(); ++i) {
     const Column& source = from.columns[i];
     const Column& target = to.columns[i];
+    if (target.others != nullptr)
+      for (std::size_t r = 0; r < rows; ++r)
+        target.others[to_row + r] =
+            source.others != nullptr ? source.others[from_row + r] : Tensor();
     if (source.dense()) {
       if (source.row_bytes > 0)
         std::memcpy(target.data + to_row * target.row_bytes,
@@ -121,6 +152,7 @@ BlockView cut_rows(const BlockView& block, std::size_t first, std::size_t rows, 
     } else {
       columns[i].tensors += first;
     }
+    if (columns[i].others != nullptr) columns[i].others += first;
   }
   BlockView cut = block;
   cut.rows = rows;

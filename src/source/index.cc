@@ -39,8 +39,8 @@ class Index final : public Source {
       if (const auto wrong = write_row(out, row, made))
         return Failure{*wrong,
                        {},
-                       "from_index must return the same structure, dtypes and shapes "
-                       "for every index",
+                       "from_index must return the same structure, dtypes and numbers of "
+                       "dimensions for every index, and the sizes that .spec declares",
                        nullptr,
                        row};
     }

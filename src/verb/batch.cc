@@ -8,6 +8,7 @@
 #include "graph/tail.h"
 #include "plan/flow_kinds.h"
 #include "plan/flows.h"
+#include "sample/packed_field.h"
 #include "sample/rows.h"
 #include "verb/catalogue.h"
 #include "verb/kinds.h"
@@ -57,10 +58,29 @@ class BatchCursor final : public CursorOver<StepCursor, Cursor> {
   std::uint64_t ended_ = 0;  // 1 at the end
 };
 
+Json written(const FieldPadding& rule) {
+  Json json{{"value", rule.value}};
+  if (rule.side == PadSide::left) json["side"] = "left";
+  if (rule.length) json["length"] = *rule.length;
+  if (rule.multiple_of != 1) json["multiple_of"] = rule.multiple_of;
+  return json;
+}
+
+Json written(const Padding& padding) {
+  Json json{{"fields", Json::object()}};
+  if (!padding.only_named) json["all"] = written(padding.all);
+  for (const auto& [path, rule] : padding.fields) json["fields"][path] = written(rule);
+  return json;
+}
+
 class BatchVerb final : public Verb {
  public:
-  BatchVerb(std::uint64_t size, std::optional<Tail> tail) : size_(size), tail_(tail) {}
-  [[nodiscard]] Words words() const override { return {"batch", line(tail_)}; }
+  BatchVerb(std::uint64_t size, std::optional<Tail> tail, std::shared_ptr<const Padding> padding)
+      : size_(size), tail_(tail), padding_(std::move(padding)) {}
+  [[nodiscard]] Words words() const override {
+    if (!padding_) return {"batch", line(tail_)};
+    return {"padded_batch", fmt::format("padded_{}", line(tail_))};
+  }
   [[nodiscard]] Facts facts(const Node& node) const override {
     const Groups own = *groups(node, std::nullopt);
     return {.is_leaf = true, .copies = own.tail == Tail::wrap && !own.divides()};
@@ -73,16 +93,21 @@ class BatchVerb final : public Verb {
     if (tail && !changes_steps(*tail)) tail.reset();
     lines.push_back(line(tail));
   }
-  void add_values(const Node&, Digest&) const override {}
+  void add_values(const Node&, Digest& digest) const override {
+    if (padding_) digest.add(written(*padding_).dump());
+  }
   [[nodiscard]] Json arguments() const override {
     Json arguments{{"size", size_}};
     if (tail_) arguments["tail"] = tail_name(*tail_);
+    if (padding_) arguments["padding"] = written(*padding_);
     return arguments;
   }
   [[nodiscard]] Dataset apply(const Node&, const std::vector<Dataset>& inputs) const override {
+    const auto size = static_cast<std::int64_t>(size_);
+    if (padding_) return inputs.front().padded_batch(size, {.padding = *padding_, .tail = tail_});
     BatchOptions options;
     options.tail = tail_;
-    return inputs.front().batch(static_cast<std::int64_t>(size_), options);
+    return inputs.front().batch(size, options);
   }
   [[nodiscard]] StagePtr samples(Compiler&, const Node&, std::uint64_t) const override {
     return unreachable();
@@ -94,6 +119,7 @@ class BatchVerb final : public Verb {
                                                 std::uint64_t first_id) const override {
     std::vector<LeafProgram> chains;
     chains.push_back({compiler.samples(node.input(), first_id), {}});
+    chains.back().padding = padding_;
     return chains;
   }
   [[nodiscard]] StepFlowPtr step_flow(Compiler& compiler, const Node& node, std::uint64_t first_id,
@@ -108,6 +134,7 @@ class BatchVerb final : public Verb {
     const StreamBatch batch{static_cast<std::uint32_t>(chains.size()), size_,
                             stream_tail(node, tail)};
     chains.push_back({std::move(stage), {}});
+    chains.back().padding = padding_;
     return steps_over<BatchCursor>(std::move(input), batch);
   }
   [[nodiscard]] Steps steps(const Node& node, StepsWalk& walk) const override {
@@ -147,7 +174,70 @@ class BatchVerb final : public Verb {
 
   const std::uint64_t size_;
   const std::optional<Tail> tail_;
+  const std::shared_ptr<const Padding> padding_;  // null: rows keep their sizes
 };
+
+Dataset add_batch(const Dataset& input, std::int64_t size, const BatchOptions& options,
+                  std::shared_ptr<const Padding> padding) {
+  const char* const word = padding ? "padded_batch" : "batch";
+  if (size < 1) throw ConfigError(fmt::format("{}: size must be positive, got {}", word, size));
+  refuse_if_batched(input, word, "unbatch() first to form batches of another size");
+  std::optional<Tail> tail = options.tail;
+  if (options.drop_remainder) {
+    if (tail && *tail != Tail::drop)
+      throw ConfigError(
+          fmt::format("{}: drop_remainder and another tail policy are both set", word));
+    tail = Tail::drop;
+  }
+  const auto verb =
+      std::make_shared<const BatchVerb>(static_cast<std::uint64_t>(size), tail, std::move(padding));
+  Node node = after(input, verb);
+  node.batched = true;
+  if (input.cardinality().is_counted())
+    node.size = Cardinality::of(verb->of(input.cardinality(), std::nullopt).steps());
+  return make_counted(word, std::move(node));
+}
+
+/// Fields that the padding names must exist, and its values must be values of their dtypes.
+void check_padding(const Padding& padding, const ElementSpec& spec) {
+  const auto check = [](const std::string& name, const FieldPadding& rule) {
+    if (rule.multiple_of < 1)
+      throw ConfigError(fmt::format("padded_batch: multiple_of must be positive, got {}{}",
+                                    rule.multiple_of, name));
+    if (rule.length && *rule.length < 0)
+      throw ConfigError(
+          fmt::format("padded_batch: length must not be negative, got {}{}", *rule.length, name));
+  };
+  check("", padding.all);
+  for (const auto& [path, rule] : padding.fields) {
+    check(fmt::format(" for field \"{}\"", path), rule);
+    if (!spec.known) continue;
+    const auto index = spec.find(path);
+    if (!index)
+      throw ConfigError(fmt::format("padded_batch: no field \"{}\" in {}", path, spec.text()));
+    const FieldSpec& field = spec.fields[*index];
+    if (is_variable(field.dtype) || field.shape.empty())
+      throw ConfigError(
+          fmt::format("padded_batch: field \"{}\" ({}) has no length to pad", path, field.text()));
+  }
+  for (const FieldSpec& field : spec.fields) {
+    const FieldPadding* const rule = padding.of(field.path);
+    if (rule == nullptr || is_dense(field) || is_variable(field.dtype)) continue;
+    if (!value_bytes(rule->value, field.dtype))
+      throw ConfigError(fmt::format("padded_batch: {} cannot be a value of field \"{}\" ({})",
+                                    rule->value, field.path, field.text()),
+                        {}, "pad with a value of its dtype, or name a value for each field");
+  }
+}
+
+FieldPadding field_padding_parsed(const Json& rule) {
+  FieldPadding parsed;
+  parsed.value = rule.at("value").get<double>();
+  parsed.side = rule.value("side", "right") == "left" ? PadSide::left : PadSide::right;
+  if (rule.contains("length")) parsed.length = rule.at("length").get<std::int64_t>();
+  parsed.multiple_of = rule.value("multiple_of", std::int64_t{1});
+  return parsed;
+}
 
 }  // namespace
 
@@ -168,31 +258,30 @@ std::optional<std::string> batch_of_batches(const ElementSpec& element) {
 }
 
 Dataset Dataset::batch(std::int64_t size, const BatchOptions& options) const {
-  if (size < 1) throw ConfigError(fmt::format("batch: size must be positive, got {}", size));
-  refuse_if_batched(*this, "batch", "unbatch() first to form batches of another size");
-  std::optional<Tail> tail = options.tail;
-  if (options.drop_remainder) {
-    if (tail && *tail != Tail::drop)
-      throw ConfigError("batch: drop_remainder and another tail policy are both set");
-    tail = Tail::drop;
-  }
-  for (const FieldSpec& field : element_spec().fields)
-    if (!is_variable(field.dtype) && !shape_known(field.shape))
-      throw ConfigError(fmt::format("batch: the rows of field \"{}\" ({}) may differ in shape",
-                                    field.path, field.text()),
-                        {}, "map them to one shape first");
-  const auto verb = std::make_shared<const BatchVerb>(static_cast<std::uint64_t>(size), tail);
-  Node node = after(*this, verb);
-  node.batched = true;
-  if (cardinality().is_counted())
-    node.size = Cardinality::of(verb->of(cardinality(), std::nullopt).steps());
-  return make_counted("batch", std::move(node));
+  return add_batch(*this, size, options, nullptr);
+}
+
+Dataset Dataset::padded_batch(std::int64_t size, const PaddedBatchOptions& options) const {
+  check_padding(options.padding, element_spec());
+  return add_batch(*this, size, {options.tail, options.drop_remainder},
+                   std::make_shared<const Padding>(options.padding));
 }
 
 Dataset parse_batch(const Parsed& parsed) {
   BatchOptions options;
   if (parsed.arguments.contains("tail")) options.tail = tail_parsed(parsed.text("tail"));
   return parsed.input().batch(parsed.number("size"), options);
+}
+
+Dataset parse_padded_batch(const Parsed& parsed) {
+  PaddedBatchOptions options;
+  if (parsed.arguments.contains("tail")) options.tail = tail_parsed(parsed.text("tail"));
+  const Json& padding = parsed.arguments.at("padding");
+  options.padding.only_named = !padding.contains("all");
+  if (!options.padding.only_named) options.padding.all = field_padding_parsed(padding.at("all"));
+  for (const auto& [path, rule] : padding.at("fields").items())
+    options.padding.fields.emplace_back(path, field_padding_parsed(rule));
+  return parsed.input().padded_batch(parsed.number("size"), options);
 }
 
 }  // namespace penstock

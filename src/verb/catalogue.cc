@@ -13,15 +13,19 @@ namespace penstock {
 // not listed: they are found by name, and in the catalogue of ops.
 #define PENSTOCK_VERBS(VERB) \
   VERB(batch)                \
+  VERB(bucket)               \
   VERB(cache)                \
   VERB(concatenate)          \
   VERB(enumerate)            \
   VERB(filter)               \
   VERB(flat_map)             \
+  VERB(from_megatron)        \
   VERB(from_paths)           \
   VERB(image_folder)         \
   VERB(interleave)           \
   VERB(list_files)           \
+  VERB(pack)                 \
+  VERB(padded_batch)         \
   VERB(prefetch)             \
   VERB(range)                \
   VERB(repeat)               \
@@ -33,6 +37,7 @@ namespace penstock {
   VERB(split)                \
   VERB(take)                 \
   VERB(take_while)           \
+  VERB(tokens)               \
   VERB(unbatch)              \
   VERB(with_options)         \
   VERB(zip)

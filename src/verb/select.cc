@@ -11,21 +11,41 @@
 
 namespace penstock {
 
+namespace {
+
+std::string chosen_text(const Chosen& chosen) {
+  return fmt::format(" [{} of {}, #{}]", chosen.count(), chosen.size(),
+                     chosen.digest().substr(0, 8));
+}
+
+}  // namespace
+
 Words Select::words() const {
   const Selection& own = selection_;
   // Earlier versions wrote ", first part [8 of 10, #...]" and chose other samples.
+  if (own.range) {
+    std::string line = fmt::format("bucket({} to {}", own.range->low, own.range->high - 1);
+    if (own.range->high == UINT64_MAX) line = fmt::format("bucket(from {}", own.range->low);
+    if (!own.range->field.empty()) line += fmt::format(", field={}", own.range->field);
+    line += ')';
+    if (own.chosen) line += chosen_text(*own.chosen);
+    return {"bucket", line};
+  }
   if (!own.op)
     return {"split", fmt::format("split({}, seed={}): {}", own.fraction, own.seed,
                                  own.rest ? "the rest" : "first part")};
   std::string line = predicate_line("select", *own.op, own.seed);
-  if (own.chosen)
-    line += fmt::format(" [{} of {}, #{}]", own.chosen->count(), own.chosen->size(),
-                        own.chosen->digest().substr(0, 8));
+  if (own.chosen) line += chosen_text(*own.chosen);
   return {"select", line};
 }
 
 Json Select::arguments() const {
   const Selection& own = selection_;
+  if (own.range)
+    return {{"field", own.range->field},
+            {"low", own.range->low},
+            {"high", own.range->high},
+            {"refused", own.range->refused}};
   if (!own.op) return {{"fraction", own.fraction}, {"seed", own.seed}, {"rest", own.rest}};
   return {{"name", required_name("select", own.op->name())}, {"seed", own.seed}};
 }
@@ -67,12 +87,12 @@ void refuse_empty_part(std::uint64_t all, std::uint64_t first, double fraction) 
 }
 
 void check_input(const Dataset& input, const Selection& selection) {
-  const char* const word = selection.op ? "select" : "split";
+  const char* const word = selection.range ? "bucket_by_length" : selection.op ? "select" : "split";
   if (selection.op) check_predicate(input, *selection.op, word);
   refuse_if_batched(input, word, fmt::format("put {} before batch", word));
   if (input.streamed())
     throw ConfigError(fmt::format("{}: a stream has no numbered samples to choose from", word), {},
-                      "use filter()");
+                      selection.range ? "use padded_batch()" : "use filter()");
   if (input.cardinality().is_endless())
     throw ConfigError(fmt::format("{}: an endless dataset cannot be searched to its end", word), {},
                       fmt::format("{} before repeat", word));
@@ -81,7 +101,7 @@ void check_input(const Dataset& input, const Selection& selection) {
     throw ConfigError(fmt::format("{}: after {} the order differs from pass to pass", word,
                                   describe_node(*found)),
                       {}, fmt::format("{} before shuffle", word));
-  if (selection.op) return;
+  if (selection.op || selection.range) return;
   if (const Node* found = find_node(root, [](const Node& node) { return node.facts().copies; }))
     throw ConfigError(fmt::format("split: after {} copies of a sample could be in both parts",
                                   describe_node(*found)),
@@ -96,7 +116,7 @@ Dataset add_select(const Dataset& input, Selection selection) {
   Node node = after(input, std::make_shared<const Select>(selection));
   node.size =
       selection.chosen ? Cardinality::of(selection.chosen->count()) : Cardinality::undecided();
-  if (!selection.op && input.cardinality().is_counted()) {
+  if (!selection.op && !selection.range && input.cardinality().is_counted()) {
     const std::uint64_t all = input.cardinality().count();
     const std::uint64_t first = first_part_size(all, selection.fraction);
     refuse_empty_part(all, first, selection.fraction);
@@ -119,6 +139,12 @@ std::pair<Dataset, Dataset> Dataset::split(double fraction, std::uint64_t seed) 
 
 Dataset parse_select(const Parsed& parsed) {
   return add_select(parsed.input(), {.op = parsed.function(), .seed = parsed.count("seed")});
+}
+
+Dataset parse_bucket(const Parsed& parsed) {
+  LengthRange range{parsed.text("field"), parsed.count("low"), parsed.count("high"),
+                    parsed.count("refused"), std::make_shared<LengthCell>()};
+  return add_select(parsed.input(), {.range = std::make_shared<const LengthRange>(range)});
 }
 
 Dataset parse_split(const Parsed& parsed) {

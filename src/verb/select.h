@@ -1,35 +1,33 @@
 #pragma once
-// Elements chosen once, when a dataset is resolved: by a predicate or, for a split, by a
-// permutation of their positions.
+// Elements chosen once, when a dataset is resolved: by a predicate, for a split by a permutation of
+// their positions, or for a bucket by their length.
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
-#include "base/mutex.h"
 #include "order/chosen.h"
 #include "verb/kinds.h"
+#include "verb/lengths.h"
 
 namespace penstock {
 
-/// The result of a select, shared by all copies of the dataset. Thread-safe.
-class SelectCell {
- public:
-  /// Calls `find()` once.
-  template <typename Find>
-  std::shared_ptr<const Chosen> get(Find find) {
-    Lock lock(mutex_);
-    if (!chosen_) chosen_ = find();
-    return chosen_;
-  }
+/// The result of a select, shared by all copies of the dataset.
+using SelectCell = SharedOnce<Chosen>;
 
- private:
-  Mutex mutex_;
-  std::shared_ptr<const Chosen> chosen_ PENSTOCK_GUARDED_BY(mutex_);
+/// Lengths from `low` to below `high`.
+struct LengthRange {
+  std::string field;
+  std::uint64_t low = 0;
+  std::uint64_t high = UINT64_MAX;
+  std::uint64_t refused = UINT64_MAX;        // lengths from this on are an error
+  std::shared_ptr<LengthCell> lengths = {};  // shared by all buckets of a dataset
 };
 
 struct Selection {
-  std::shared_ptr<const Op> op = {};  // null: a split
+  std::shared_ptr<const Op> op = {};              // null: a split, or a bucket
+  std::shared_ptr<const LengthRange> range = {};  // of a bucket only
   std::uint64_t seed = 0;
   double fraction = 0;                        // of a split only
   bool rest = false;                          // the second part of the split

@@ -1,3 +1,5 @@
+#include "verb/shuffle.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -93,6 +95,7 @@ class WindowCursor final : public BufferedCursor<Cursor> {
 class Shuffle final : public Move {
  public:
   explicit Shuffle(const ShuffleOptions& options) : options_(options) {}
+  [[nodiscard]] const ShuffleOptions& options() const { return options_; }
   [[nodiscard]] Words words() const override {
     const Seed& seed = options_.seed;
     return {
@@ -146,6 +149,12 @@ class Shuffle final : public Move {
 };
 
 }  // namespace
+
+std::optional<ShuffleOptions> whole_shuffle(const Node& node) {
+  const auto* const shuffle = node.as<Shuffle>();
+  if (shuffle == nullptr || node.batched || shuffle->options().window) return std::nullopt;
+  return shuffle->options();
+}
 
 Dataset Dataset::shuffle(const ShuffleOptions& options) const {
   if (options.window == 0U)

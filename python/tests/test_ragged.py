@@ -1,0 +1,118 @@
+"""Rows that differ in size: ragged batches and padded ones."""
+
+import numpy as np
+import pytest
+
+import penstock as ps
+
+
+def documents(count=10, **options):
+    return ps.range(count).map(
+        lambda i: {"id": i, "tokens": np.full(i % 5 + 1, i, np.int32)}, **options)
+
+
+def first(dataset, **options):
+    return next(iter(ps.Loader(dataset, **options)))
+
+
+def test_a_field_of_different_sizes_is_ragged():
+    rows = []
+    for batch in ps.Loader(documents().batch(4)):
+        tokens = batch["tokens"]
+        assert isinstance(tokens, ps.Ragged) and len(tokens) == len(batch)
+        assert tokens.lengths.tolist() == [i % 5 + 1 for i in batch["id"]]
+        assert tokens.lengths.tolist() == batch.lengths("tokens").tolist()
+        assert tokens.offsets.tolist() == [0, *np.cumsum(tokens.lengths)]
+        assert tokens.cu_seqlens.dtype == np.int32
+        assert tokens.values.base is not None, "a view"
+        rows += tokens.tolist()
+    assert rows == [[i] * (i % 5 + 1) for i in range(10)]
+
+
+def test_rows_by_number():
+    tokens = first(documents().batch(4))["tokens"]
+    assert tokens[2].tolist() == [2, 2, 2] and tokens[-1].tolist() == [3] * 4
+    with pytest.raises(IndexError):
+        tokens[4]
+    with pytest.raises(ps.ConfigError, match="to_padded"):
+        np.asarray(tokens)
+    assert repr(tokens) == "Ragged(4 rows, lengths 1 to 4, int32)"
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_to_padded(side):
+    tokens = first(documents().batch(3))["tokens"]
+    padded = tokens.to_padded(-1, to_multiple_of=4, side=side)
+    assert padded.dtype == np.int32
+    right = [[0, -1, -1, -1], [1, 1, -1, -1], [2, 2, 2, -1]]
+    left = [[-1, -1, -1, 0], [-1, -1, 1, 1], [-1, 2, 2, 2]]
+    assert padded.tolist() == (left if side == "left" else right)
+    assert tokens.to_padded(length=6).shape == (3, 6)
+    with pytest.raises(ps.ConfigError, match="longest row, 3"):
+        tokens.to_padded(length=2)
+
+
+def test_several_sizes_may_vary():
+    images = ps.range(4).map(lambda i: np.full((1 + i, 2 + i % 2, 3), i, np.uint8))
+    batch = first(images.batch(4)).numpy()
+    assert batch.shapes.tolist() == [[1, 2, 3], [2, 3, 3], [3, 2, 3], [4, 3, 3]]
+    assert [row.shape for row in batch] == [(1, 2, 3), (2, 3, 3), (3, 2, 3), (4, 3, 3)]
+    padded = batch.to_padded(9)
+    assert padded.shape == (4, 4, 3, 3) and (padded[0, 1:] == 9).all()
+
+
+def test_detection_samples_need_no_collate_fn():
+    samples = ps.range(6).map(lambda i: {
+        "image": np.zeros((3, 4, 4), np.float32), "boxes": np.full((i % 3, 4), i, np.float32),
+        "labels": np.full(i % 3, i)})
+    for batch in ps.Loader(samples.batch(3)):
+        assert batch["image"].shape == (3, 3, 4, 4)
+        assert [boxes.shape for boxes in batch["boxes"]] == [(0, 4), (1, 4), (2, 4)]
+        assert batch["labels"].lengths.tolist() == [0, 1, 2]
+
+
+def test_in_workers_caches_and_streams():
+    plain = [batch["tokens"].tolist() for batch in ps.Loader(documents().batch(4))]
+    for dataset in (documents(workers=2).batch(4), documents().cache().batch(4),
+                    documents().filter(lambda x: True).batch(4),
+                    documents().batch(4).unbatch().batch(4)):
+        loader = ps.Loader(dataset)
+        for _ in range(2):
+            assert [batch["tokens"].tolist() for batch in loader] == plain
+
+
+def test_a_padded_batch():
+    batch = first(documents().padded_batch(4, values=-1, multiple_of=8))
+    assert batch["tokens"].shape == (4, 8) and batch["tokens"].dtype == np.int32
+    assert batch["tokens"][1].tolist() == [1, 1, *[-1] * 6]
+    assert batch.lengths("tokens").tolist() == [1, 2, 3, 4]
+    assert batch["id"].tolist() == [0, 1, 2, 3]
+
+
+def test_a_padded_batch_of_named_fields():
+    pairs = ps.range(4).map(lambda i: {"a": np.arange(i + 1), "b": np.arange(i + 1.0)})
+    batch = first(pairs.padded_batch(4, values={"b": 0.5}, side="left", length=5))
+    assert batch["b"][0].tolist() == [0.5] * 4 + [0.0]
+    assert isinstance(batch["a"], ps.Ragged)
+
+
+def test_wrong_padding_is_refused():
+    declared = documents(spec={"id": ps.Field("int64"), "tokens": ps.Field("int32", (None,))})
+    for wrong, words in (({"values": 0.5}, "cannot be a value"), ({"values": {"x": 0}}, "no field"),
+                         ({"values": "0"}, "values"), ({"side": "top"}, "side"),
+                         ({"multiple_of": 0}, "multiple_of")):
+        with pytest.raises(ps.ConfigError, match=words):
+            declared.padded_batch(2, **wrong)
+    with pytest.raises(ps.SampleError, match=r"length 4, more than the 3.*step 1"):
+        list(ps.Loader(documents().padded_batch(2, length=3)))
+
+
+def test_torch_shares_the_memory():
+    torch = pytest.importorskip("torch")
+    batch = first(documents().batch(4))
+    tokens = batch.torch()["tokens"]
+    assert tokens.values.data_ptr() == batch["tokens"].values.ctypes.data
+    assert tokens.cu_seqlens.tolist() == [0, 1, 3, 6, 10] and tokens.cu_seqlens.dtype == torch.int32
+    nested = tokens.torch_nested()
+    assert [row.tolist() for row in nested.unbind()] == batch["tokens"].tolist()
+    assert tokens.to_padded(7).tolist() == batch["tokens"].to_padded(7).tolist()
