@@ -257,10 +257,17 @@ def test_batch_drop_remainder():
     assert batches(ps.range(8).batch(3, drop_remainder=True)) == [[0, 1, 2], [3, 4, 5]]
 
 
-@says("batch: elements of different shapes are an error")
+@says("batch: elements of different shapes are an error",
+      differs="the field is ragged: its rows, and where each begins")
 def test_batch_of_other_shapes():
     (batch,) = ps.Loader(ps.from_generator([np.zeros(1), np.zeros(2)]).batch(2))
     assert batch.numpy().lengths.tolist() == [1, 2]
+
+
+@says("padded_batch: pads to the longest element of the batch")
+def test_padded_batch():
+    dataset = ps.range(1, 5).map(lambda x: np.full(x, x)).padded_batch(4)
+    assert batches(dataset) == [[[1, 0, 0, 0], [2, 2, 0, 0], [3, 3, 3, 0], [4, 4, 4, 4]]]
 
 
 @says("batch of batches: each batch gets another dimension",
@@ -405,8 +412,7 @@ def test_datasets_are_values():
 MISSING_VERBS = {
     "ragged_batch": "`batch(n)`: fields whose rows differ in size are ragged",
     "sparse_batch": "`batch(n)`: fields whose rows differ in size are ragged",
-    "bucket_by_sequence_length": "sort by length, `batch(n, collate_fn=pad)`, then `shuffle()` "
-                                 "the steps",
+    "bucket_by_sequence_length": "`bucket_by_length(boundaries, batch_sizes)`, for indexed data",
     "group_by_window": "a generator",
     "window": "`from_index` over slices of an array",
     "unique": "`numpy.unique` on the array, or `filter`",
