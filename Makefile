@@ -168,8 +168,8 @@ mutants: setup .venv/torch  ## one-line bugs that a test must detect, in every p
 fuzz: setup  ## each parser for SECONDS=30
 	cmake --preset fuzz >/dev/null && cmake --build --preset fuzz -- --quiet
 	@build/fuzz/fuzz/image_seeds build/fuzz/seeds && mkdir -p build/fuzz/seeds/state build/fuzz/seeds/plan \
-	  build/fuzz/seeds/folder_index
-	@for target in state plan folder_index image png jpeg; do mkdir -p build/fuzz/corpus/$$target && \
+	  build/fuzz/seeds/folder_index build/fuzz/seeds/megatron
+	@for target in state plan folder_index megatron image png jpeg; do mkdir -p build/fuzz/corpus/$$target && \
 	  build/fuzz/fuzz/$${target}_fuzz -max_total_time=$(or $(SECONDS),30) -max_len=4096 \
 	    build/fuzz/corpus/$$target build/fuzz/seeds/$$target \
 	    $$(ls -d fuzz/corpus/$$target 2>/dev/null) || exit 1; done

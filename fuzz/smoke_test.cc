@@ -19,6 +19,7 @@ extern "C" {
 int fuzz_state(const std::uint8_t* data, std::size_t size);
 int fuzz_plan(const std::uint8_t* data, std::size_t size);
 int fuzz_folder_index(const std::uint8_t* data, std::size_t size);
+int fuzz_megatron(const std::uint8_t* data, std::size_t size);
 int fuzz_image(const std::uint8_t* data, std::size_t size);
 int fuzz_png(const std::uint8_t* data, std::size_t size);
 int fuzz_jpeg(const std::uint8_t* data, std::size_t size);
@@ -104,6 +105,9 @@ TEST(FuzzSmokeTest, Plans) {
 }
 TEST(FuzzSmokeTest, IndexesOfFolders) {
   run_all("folder_index", fuzz_folder_index);
+}
+TEST(FuzzSmokeTest, IndexesOfTokenFiles) {
+  run_all("megatron", fuzz_megatron);
 }
 TEST(FuzzSmokeTest, ImagesOfEveryFormat) {
   run_all("image", fuzz_image);

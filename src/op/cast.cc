@@ -85,9 +85,9 @@ class Cast final : public Op {
     if (!input.known) return input;
     ElementSpec spec = input;
     FieldSpec& field = spec.fields[index_in(input)];
-    if (!is_dense(field))
+    if (is_variable(field.dtype))
       throw ConfigError(fmt::format("cast: field \"{}\" is {}", path_, field.text()), {},
-                        "only numbers of a known shape can be cast");
+                        "only numbers can be cast");
     field.dtype = dtype_;
     return spec;
   }
@@ -95,7 +95,22 @@ class Cast final : public Op {
   Result<void> run(const BlockView& in, const BlockView& out, const OpContext&) const override {
     const std::size_t index = index_in(*in.spec);
     copy_other_columns(in, out, index);
-    run_column(in.columns[index], in.spec->fields[index].dtype, out.columns[index], in.rows);
+    const Column& from = in.columns[index];
+    const Column& to = out.columns[index];
+    const Dtype source = in.spec->fields[index].dtype;
+    if (from.dense()) {
+      run_values(from.data, source, to.data, in.rows * from.row_bytes / dtype_size(source));
+      return {};
+    }
+    for (std::size_t row = 0; row < in.rows; ++row) {
+      const Tensor& tensor = from.tensors[row];
+      const std::size_t values = shape_values(tensor.shape());
+      auto converted = std::make_shared<std::vector<std::byte>>(
+          std::max<std::size_t>(1, values * dtype_size(dtype_)));
+      run_values(tensor.raw().data(), source, converted->data(), values);
+      const std::span<const std::byte> bytes(converted->data(), values * dtype_size(dtype_));
+      to.tensors[row] = Tensor::view(dtype_, tensor.shape(), bytes, std::move(converted));
+    }
     return {};
   }
 
@@ -104,14 +119,13 @@ class Cast final : public Op {
     return field_index("cast", path_, spec);
   }
 
-  void run_column(const Column& from, Dtype source, const Column& to, std::size_t rows) const {
-    const std::size_t values = rows * from.row_bytes / dtype_size(source);
+  void run_values(const std::byte* from, Dtype source, std::byte* to, std::size_t values) const {
     with_type(source, [&](auto in_type) {
       with_type(dtype_, [&](auto out_type) {
         using In = decltype(in_type);
         using Out = decltype(out_type);
-        const auto* const in = reinterpret_cast<const In*>(from.data);
-        auto* const out = reinterpret_cast<Out*>(to.data);
+        const auto* const in = reinterpret_cast<const In*>(from);
+        auto* const out = reinterpret_cast<Out*>(to);
         for (std::size_t i = 0; i < values; ++i) out[i] = convert<Out>(in[i]);
       });
     });

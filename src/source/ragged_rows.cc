@@ -38,25 +38,27 @@ void check_values(const char* word, const Tensor& values) {
         fmt::format("{}: the values must be an array of one dimension or more", word));
 }
 
-/// Documents: row i begins at begin[i] and has length[i] units.
+/// Row i begins at unit begin[i] and ends at begin[i + 1] or, if there are lengths, after
+/// lengths[i].
 class RaggedRows final : public Source {
  public:
-  RaggedRows(std::string word, Tensor values, std::vector<std::int64_t> begin,
-             std::vector<std::int64_t> lengths, std::string name, Json arguments)
+  RaggedRows(std::string word, Tensor values, Tensor begin, Tensor lengths, std::string name,
+             Json arguments)
       : word_(std::move(word)),
         values_(std::move(values)),
         begin_(std::move(begin)),
         lengths_(std::move(lengths)),
         name_(std::move(name)),
         arguments_(std::move(arguments)),
-        unit_(inner_bytes(values_)) {
+        unit_(inner_bytes(values_)),
+        size_(static_cast<std::uint64_t>(begin_.shape().front()) - (lengths_.empty() ? 1 : 0)) {
     Shape shape = inner_shape(values_);
     shape.insert(shape.begin(), kUnknown);
     spec_ = ElementSpec::single(values_.dtype(), std::move(shape));
     owner_ = std::make_shared<const Tensor>(values_);
   }
   [[nodiscard]] std::string word() const override { return word_; }
-  [[nodiscard]] std::uint64_t size() const override { return lengths_.size(); }
+  [[nodiscard]] std::uint64_t size() const override { return size_; }
   [[nodiscard]] const ElementSpec& spec() const override { return spec_; }
   [[nodiscard]] std::string describe() const override {
     return fmt::format("{}({} x {})", word_, size(), spec_.text());
@@ -65,20 +67,20 @@ class RaggedRows final : public Source {
   [[nodiscard]] Json arguments() const override { return arguments_; }
   void identify(Digest& digest) const override {
     identify_values_of(values_, digest);
-    digest.add(
-        {reinterpret_cast<const char*>(lengths_.data()), lengths_.size() * sizeof(std::int64_t)});
+    identify_values_of(begin_, digest);
   }
 
   Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes>,
                       const BlockView& out, const Context&) const override {
+    const auto begin = begin_.values<std::int64_t>();
     Shape shape = spec_.fields[0].shape;
     for (std::size_t row = 0; row < numbers.size(); ++row) {
-      const auto first = static_cast<std::size_t>(begin_[numbers[row]]);
-      shape.front() = lengths_[numbers[row]];
-      out.columns[0].tensors[row] = Tensor::view(
-          values_.dtype(), shape,
-          values_.raw().subspan(first * unit_, static_cast<std::size_t>(shape.front()) * unit_),
-          owner_);
+      const std::uint64_t number = numbers[row];
+      shape.front() = lengths_.empty() ? begin[number + 1] - begin[number]
+                                       : lengths_.values<std::int64_t>()[number];
+      const auto bytes = values_.raw().subspan(static_cast<std::size_t>(begin[number]) * unit_,
+                                               static_cast<std::size_t>(shape.front()) * unit_);
+      out.columns[0].tensors[row] = Tensor::view(values_.dtype(), shape, bytes, owner_);
     }
     return {};
   }
@@ -86,11 +88,12 @@ class RaggedRows final : public Source {
  private:
   const std::string word_;
   const Tensor values_;
-  const std::vector<std::int64_t> begin_;
-  const std::vector<std::int64_t> lengths_;
+  const Tensor begin_;
+  const Tensor lengths_;  // or empty
   const std::string name_;
   const Json arguments_;
   const std::size_t unit_;
+  const std::uint64_t size_;
   ElementSpec spec_;
   std::shared_ptr<const void> owner_;
 };
@@ -239,7 +242,6 @@ std::shared_ptr<const Source> make_ragged(Tensor values, Tensor offsets, std::st
       offsets.shape().front() < 1)
     throw ConfigError("from_ragged: offsets must be i64 in one dimension, one more than rows");
   const auto all = offsets.values<std::int64_t>();
-  std::vector<std::int64_t> lengths(all.size() - 1);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const bool ascends = i == 0 ? all[i] >= 0 : all[i] >= all[i - 1];
     if (!ascends || all[i] > values.shape().front())
@@ -247,11 +249,9 @@ std::shared_ptr<const Source> make_ragged(Tensor values, Tensor offsets, std::st
           fmt::format("from_ragged: offset {} is {}{}; there are {} values", i, all[i],
                       i == 0 ? "" : fmt::format(", after {}", all[i - 1]), values.shape().front()),
           {}, "offsets ascend from 0 on to at most the number of values");
-    if (i > 0) lengths[i - 1] = all[i] - all[i - 1];
   }
-  std::vector<std::int64_t> begin(all.begin(), all.end() - 1);
-  return std::make_shared<RaggedRows>("from_ragged", std::move(values), std::move(begin),
-                                      std::move(lengths), std::move(name), Json());
+  return std::make_shared<RaggedRows>("from_ragged", std::move(values), std::move(offsets),
+                                      Tensor(), std::move(name), Json());
 }
 
 std::shared_ptr<const Source> make_windows(Tensor values, std::int64_t length, std::int64_t stride,
@@ -280,8 +280,13 @@ std::shared_ptr<const Source> make_tokens(Io& io, const std::string& pattern, Dt
 }
 
 std::shared_ptr<const Source> make_megatron(const std::string& prefix) {
-  const std::string path = prefix + ".idx";
-  IndexReader reader(map_file(path, Dtype::u8), path);
+  return read_megatron(prefix, map_file(prefix + ".idx", Dtype::u8),
+                       map_file(prefix + ".bin", Dtype::u8));
+}
+
+std::shared_ptr<const Source> read_megatron(const std::string& prefix, Tensor index,
+                                            const Tensor& tokens) {
+  IndexReader reader(std::move(index), prefix + ".idx");
   constexpr std::string_view kMagic("MMIDIDX\0\0", 9);
   for (const char letter : kMagic)
     if (reader.take<char>() != letter) reader.refuse("is not an index of Megatron");
@@ -292,8 +297,11 @@ std::shared_ptr<const Source> make_megatron(const std::string& prefix) {
   (void)reader.take<std::uint64_t>();  // of its document index, which is not needed
   std::vector<std::int64_t> lengths = reader.take_many<std::int32_t>(count);
   std::vector<std::int64_t> begin = reader.take_many<std::int64_t>(count);
-  Tensor values = map_file(prefix + ".bin", dtype);
   const auto width = static_cast<std::int64_t>(dtype_size(dtype));
+  const std::int64_t all = tokens.shape().front() / width;
+  const std::size_t used = static_cast<std::size_t>(all * width);
+  Tensor values =
+      Tensor::view(dtype, {all}, tokens.raw().first(used), std::make_shared<const Tensor>(tokens));
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::int64_t first = begin[i] / width;
     if (begin[i] < 0 || begin[i] % width != 0 || lengths[i] < 0 ||
@@ -304,8 +312,8 @@ std::shared_ptr<const Source> make_megatron(const std::string& prefix) {
                       printable(prefix), i, lengths[i], begin[i], values.shape().front()));
     begin[i] = first;
   }
-  return std::make_shared<RaggedRows>("from_megatron", std::move(values), std::move(begin),
-                                      std::move(lengths), std::string(), Json{{"prefix", prefix}});
+  return std::make_shared<RaggedRows>("from_megatron", std::move(values), Tensor::of(begin),
+                                      Tensor::of(lengths), std::string(), Json{{"prefix", prefix}});
 }
 
 }  // namespace penstock

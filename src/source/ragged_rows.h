@@ -18,5 +18,8 @@ std::shared_ptr<const Source> make_tokens(Io& io, const std::string& pattern, Dt
                                           std::int64_t length, std::int64_t stride);
 /// The documents of a .bin file by its .idx file.
 std::shared_ptr<const Source> make_megatron(const std::string& prefix);
+/// The same with the bytes of both files.
+std::shared_ptr<const Source> read_megatron(const std::string& prefix, Tensor index,
+                                            const Tensor& tokens);
 
 }  // namespace penstock

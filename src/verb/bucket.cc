@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "verb/concatenate.h"
 #include "verb/select.h"
 #include "verb/shuffle.h"
 
@@ -30,7 +31,7 @@ Dataset join(const char* word, const Dataset& input, const std::vector<Bucket>& 
   const std::optional<ShuffleOptions> shuffled = whole_shuffle(*input.node());
   const Dataset samples = shuffled ? Dataset(input.node()->inputs.front()) : input;
   const auto lengths = std::make_shared<LengthCell>();
-  std::optional<Dataset> all;
+  std::vector<Dataset> parts;
   for (const Bucket& bucket : buckets) {
     auto range = std::make_shared<LengthRange>(bucket.range);
     range->field = options.field;
@@ -40,9 +41,10 @@ Dataset join(const char* word, const Dataset& input, const std::vector<Bucket>& 
     part = options.padding ? part.padded_batch(bucket.size, {*options.padding, options.tail,
                                                              options.drop_remainder})
                            : part.batch(bucket.size, {options.tail, options.drop_remainder});
-    all = all ? all->concatenate(part) : part;
+    parts.push_back(part);
   }
-  return shuffled ? all->shuffle(*shuffled) : *all;
+  const Dataset all = join_all(parts, true);
+  return shuffled ? all.shuffle(*shuffled) : all;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "penstock/error.h"
 #include "penstock/loader.h"
+#include "penstock/plan.h"
 #include "penstock/rng.h"
 #include "penstock/state.h"
 
@@ -60,6 +61,7 @@ Steps steps_of(Loader& loader, std::uint64_t most = UINT64_MAX) {
       for (std::size_t row = 0; row < batch.rows(); ++row) {
         const Sample sample = batch.row(row);
         steps.documents.back().push_back(sample.tensor().values<std::int64_t>()[0]);
+        EXPECT_EQ(static_cast<std::int64_t>(batch.sample_id()[row]), steps.documents.back().back());
       }
     }
   }
@@ -142,6 +144,20 @@ TEST(BucketTest, SharesAndResumesDeliverTheSameSteps) {
   after.restore(State::parse(before.state().to_json()));
   for (auto& step : steps_of(after).documents) documents_seen.push_back(std::move(step));
   EXPECT_EQ(documents_seen, all.documents);
+}
+
+TEST(BucketTest, ThePlanProvesThatEverySampleComesOnce) {
+  const Dataset dataset =
+      documents(log_normal(500)).shuffle({.seed = 1}).bucket_by_length({20, 60}, {8, 4, 2});
+  const PassCheck check = Plan(dataset.resolve()).check();
+  EXPECT_FALSE(check.wrong) << check.wrong->what;
+  EXPECT_EQ(check.samples, 500U);
+}
+
+TEST(BucketTest, ASerializedPlanHasTheSameBuckets) {
+  const Dataset dataset = documents({1, 9, 2, 30}).bucket_by_length({4, 20}, {2, 2, 2}).resolve();
+  const Plan plan(dataset);
+  EXPECT_EQ(Plan::parse(plan.serialize(), {dataset}).explain(), plan.explain());
 }
 
 TEST(BucketTest, ABucketMayBeEmptyAndRowsMayStayRagged) {

@@ -14,6 +14,7 @@ namespace penstock {
 #define PENSTOCK_VERBS(VERB) \
   VERB(batch)                \
   VERB(bucket)               \
+  VERB(buckets)              \
   VERB(cache)                \
   VERB(concatenate)          \
   VERB(enumerate)            \

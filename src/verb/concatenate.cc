@@ -1,4 +1,6 @@
 // tested in src/graph/dataset_test.cc
+#include "verb/concatenate.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,10 +13,14 @@
 namespace penstock {
 namespace {
 
-/// Two inputs or more.
+/// Two inputs or more. The buckets of one dataset share the ids of its samples.
 class Concatenate final : public Verb {
  public:
-  [[nodiscard]] Words words() const override { return {"concatenate", "concatenate()"}; }
+  explicit Concatenate(bool buckets) : buckets_(buckets) {}
+  [[nodiscard]] bool buckets() const { return buckets_; }
+  [[nodiscard]] Words words() const override {
+    return buckets_ ? Words{"buckets", "buckets()"} : Words{"concatenate", "concatenate()"};
+  }
   [[nodiscard]] Facts facts(const Node&) const override {
     return {.counts_steps = true, .appends = true};
   }
@@ -30,9 +36,7 @@ class Concatenate final : public Verb {
   void add_values(const Node&, Digest&) const override {}
   [[nodiscard]] Json arguments() const override { return Json::object(); }
   [[nodiscard]] Dataset apply(const Node&, const std::vector<Dataset>& inputs) const override {
-    Dataset joined = inputs.front();
-    for (std::size_t i = 1; i < inputs.size(); ++i) joined = joined.concatenate(inputs[i]);
-    return joined;
+    return join_all(inputs, buckets_);
   }
   [[nodiscard]] StagePtr samples(Compiler& compiler, const Node& node,
                                  std::uint64_t first_id) const override {
@@ -87,26 +91,41 @@ class Concatenate final : public Verb {
   }
   [[nodiscard]] Promise promise(const Node& node, const Delivery& delivery) const override {
     Promise promise = promise_of(node.input(), delivery);
-    for (std::size_t i = 1; i < node.inputs.size(); ++i)
-      promise.append(promise_of(*node.inputs[i], delivery));
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+      const Promise next = promise_of(*node.inputs[i], delivery);
+      if (buckets_) {
+        promise.dropped += next.dropped;
+      } else {
+        promise.append(next);
+      }
+    }
     return promise;
   }
   [[nodiscard]] std::uint64_t id_space(const Node& node) const override {
+    if (buckets_) return node.input().verb->id_space(node.input());
     std::uint64_t ids = 0;
     for (const NodePtr& input : node.inputs) ids += input->verb->id_space(*input);
     return ids;
   }
 
  private:
-  /// Calls `body(part, first id)` for each input; their ids follow each other.
+  /// Calls `body(part, first id)` for each input; their ids follow each other, except of buckets.
   template <typename Body>
-  static void for_parts(const Node& node, std::uint64_t first_id, Body body) {
+  void for_parts(const Node& node, std::uint64_t first_id, Body body) const {
     for (const NodePtr& part : node.inputs) {
       body(*part, first_id);
-      first_id += part->verb->id_space(*part);
+      if (!buckets_) first_id += part->verb->id_space(*part);
     }
   }
+
+  const bool buckets_;
 };
+
+/// True if a concatenate with `node` adds the inputs of `node` instead.
+bool is_flattened(const Node& node, bool buckets) {
+  const auto* const other = node.as<Concatenate>();
+  return other != nullptr && other->buckets() == buckets;
+}
 
 /// Elements after an endless side are never reached, and a side of unknown length may be endless:
 /// in both cases the result is treated as endless.
@@ -119,32 +138,34 @@ Cardinality joined_size(const Cardinality& left, const Cardinality& right) {
 
 }  // namespace
 
-Dataset Dataset::concatenate(const Dataset& other) const {
-  if (batched() != other.batched())
+namespace {
+
+Dataset join_two(const Dataset& first, const Dataset& other, bool buckets) {
+  if (first.batched() != other.batched())
     throw ConfigError("concatenate: one side is batched, the other is not", {},
                       "batch both, or batch the result");
-  const ElementSpec& left = element_spec();
+  const ElementSpec& left = first.element_spec();
   const ElementSpec& right = other.element_spec();
   if (left.known && right.known && left != right)
     throw ConfigError(
         fmt::format("concatenate: the elements are {} on one side and {} on the other", left.text(),
                     right.text()));
-  Node node = after(*this, std::make_shared<const Concatenate>());
+  Node node = after(first, std::make_shared<const Concatenate>(buckets));
   // A chain of concatenates becomes one node: there may be one dataset per file, thousands of them.
   node.inputs.clear();
-  for (const Dataset* side : {this, &other}) {
+  for (const Dataset* side : {&first, &other}) {
     const Node& added = *side->node();
-    if (added.facts().appends) {
+    if (is_flattened(added, buckets)) {
       node.inputs.insert(node.inputs.end(), added.inputs.begin(), added.inputs.end());
     } else {
       node.inputs.push_back(side->node());
     }
   }
   if (!right.known) node.spec = right;
-  node.stream = streamed() || other.streamed();
-  node.size = joined_size(cardinality(), other.cardinality());
-  if (batched() && node.size.is_counted()) {
-    node.step_rows = rows_of(*node_);
+  node.stream = first.streamed() || other.streamed();
+  node.size = joined_size(first.cardinality(), other.cardinality());
+  if (first.batched() && node.size.is_counted()) {
+    node.step_rows = rows_of(*first.node());
     const std::uint64_t more = rows_of(*other.node());
     const bool counted = node.step_rows != kUncounted && more != kUncounted;
     node.step_rows = counted ? node.step_rows + more : kUncounted;
@@ -152,11 +173,26 @@ Dataset Dataset::concatenate(const Dataset& other) const {
   return make_counted("concatenate", std::move(node));
 }
 
-Dataset parse_concatenate(const Parsed& parsed) {
-  Dataset joined = parsed.input().concatenate(parsed.inputs.at(1));
-  for (std::size_t i = 2; i < parsed.inputs.size(); ++i)
-    joined = joined.concatenate(parsed.inputs[i]);
+}  // namespace
+
+Dataset join_all(const std::vector<Dataset>& parts, bool buckets) {
+  Dataset joined = parts.front();
+  for (std::size_t i = 1; i < parts.size(); ++i) joined = join_two(joined, parts[i], buckets);
   return joined;
+}
+
+Dataset Dataset::concatenate(const Dataset& other) const {
+  return join_two(*this, other, false);
+}
+
+Dataset parse_concatenate(const Parsed& parsed) {
+  (void)parsed.inputs.at(1);
+  return join_all(parsed.inputs, false);
+}
+
+Dataset parse_buckets(const Parsed& parsed) {
+  (void)parsed.inputs.at(1);
+  return join_all(parsed.inputs, true);
 }
 
 }  // namespace penstock

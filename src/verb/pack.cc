@@ -72,32 +72,51 @@ struct PackSettings {
   std::optional<ShuffleOptions> shuffle;  // of the documents of a block
 };
 
-/// The value of a whole number.
-Result<std::int64_t> whole_value(const Tensor& tensor, std::size_t index) {
-  const auto value = [&]<typename T>(T) {
-    return static_cast<std::int64_t>(reinterpret_cast<const T*>(tensor.raw().data())[index]);
+/// Calls `body(values)` with the whole numbers of a tensor; fails for other dtypes.
+template <typename Body>
+Result<void> with_numbers(const Tensor& tensor, Body body) {
+  const auto call = [&]<typename T>(T) {
+    const auto* const values = reinterpret_cast<const T*>(tensor.raw().data());
+    return body(std::span(values, tensor.raw().size() / sizeof(T)));
   };
   switch (tensor.dtype()) {
     case Dtype::boolean:
     case Dtype::u8:
-      return value(std::uint8_t{});
+      return call(std::uint8_t{});
     case Dtype::u16:
-      return value(std::uint16_t{});
+      return call(std::uint16_t{});
     case Dtype::u32:
-      return value(std::uint32_t{});
+      return call(std::uint32_t{});
     case Dtype::u64:
-      return value(std::uint64_t{});
+      return call(std::uint64_t{});
     case Dtype::i8:
-      return value(std::int8_t{});
+      return call(std::int8_t{});
     case Dtype::i16:
-      return value(std::int16_t{});
+      return call(std::int16_t{});
     case Dtype::i32:
-      return value(std::int32_t{});
+      return call(std::int32_t{});
     case Dtype::i64:
-      return value(std::int64_t{});
+      return call(std::int64_t{});
     default:
       return Failure{fmt::format("tokens are whole numbers, not {}", dtype_name(tensor.dtype()))};
   }
+}
+
+/// Copies tokens `first`, `first + 1`, ... of a document.
+Result<void> copy_tokens(const Tensor& tokens, std::size_t first, std::span<std::int32_t> to) {
+  return with_numbers(tokens, [&]<typename T>(std::span<const T> values) -> Result<void> {
+    values = values.subspan(first, to.size());
+    bool fits = true;
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      to[i] = static_cast<std::int32_t>(values[i]);
+      fits = fits && to[i] >= 0 && static_cast<T>(to[i]) == values[i];
+    }
+    if (fits) return {};
+    std::size_t bad = 0;
+    while (to[bad] >= 0 && static_cast<T>(to[bad]) == values[bad]) ++bad;
+    return Failure{
+        fmt::format("token {} is {}, which is not an i32 from 0 on", first + bad, values[bad])};
+  });
 }
 
 ElementSpec row_spec(const PackSettings& settings) {
@@ -221,39 +240,41 @@ class PackStage final : public Stage {
             {},
             "the mask has one number per token"};
     }
-    for (std::uint32_t i = 0; i < part.count; ++i) {
-      const std::size_t at = part.at + i;
-      auto token = token_at(tokens, length, part.first + i);
-      if (!token) return std::move(token.failure());
-      to.tokens[at] = static_cast<std::int32_t>(*token);
-      to.positions[at] = static_cast<std::int32_t>(i);
-      to.document[at] = number;
-      auto label = label_at(tokens, mask, length, part.first + i + 1);
-      if (!label) return std::move(label.failure());
-      to.labels[at] = *label;
+    const auto at = [&](auto all) { return all.subspan(part.at, part.count); };
+    const std::span<std::int32_t> own = at(to.tokens);
+    const std::size_t end = part.first + part.count;  // may include the separator
+    if (auto done = copy_tokens(tokens, part.first,
+                                own.first(std::min<std::size_t>(end, length) - part.first));
+        !done)
+      return done;
+    if (end > length) own.back() = separator();
+    std::iota(at(to.positions).begin(), at(to.positions).end(), 0);
+    std::ranges::fill(at(to.document), number);
+
+    const std::span<std::int64_t> labels = at(to.labels);
+    std::copy(own.begin() + 1, own.end(), labels.begin());
+    labels.back() = kNoLabel;
+    if (end < length) {  // the document continues in another row
+      std::int32_t next = 0;
+      if (auto done = copy_tokens(tokens, end, {&next, 1}); !done) return done;
+      labels.back() = next;
+    } else if (end == length && settings_.rules.separated) {
+      labels.back() = separator();
     }
-    return {};
+    return mask == nullptr ? Result<void>() : hide(*mask, part.first + 1, labels);
   }
 
-  /// A separator counts as the last token of a document.
-  [[nodiscard]] Result<std::int64_t> token_at(const Tensor& tokens, std::uint32_t length,
-                                              std::uint32_t index) const {
-    if (index == length) return *settings_.options.separator;
-    auto value = whole_value(tokens, index);
-    if (value && (*value < 0 || *value > std::numeric_limits<std::int32_t>::max()))
-      return Failure{fmt::format("token {} is {}, which is not an i32 from 0 on", index, *value)};
-    return value;
+  [[nodiscard]] std::int32_t separator() const {
+    return static_cast<std::int32_t>(*settings_.options.separator);
   }
 
-  [[nodiscard]] Result<std::int64_t> label_at(const Tensor& tokens, const Tensor* mask,
-                                              std::uint32_t length, std::uint32_t index) const {
-    if (index >= length + (settings_.rules.separated ? 1U : 0U)) return kNoLabel;
-    if (mask != nullptr && index < length) {
-      auto counts = whole_value(*mask, index);
-      if (!counts) return std::move(counts.failure());
-      if (*counts == 0) return kNoLabel;
-    }
-    return token_at(tokens, length, index);
+  /// Labels are tokens `first`, `first + 1`, ...; a separator is never hidden.
+  static Result<void> hide(const Tensor& mask, std::size_t first, std::span<std::int64_t> labels) {
+    return with_numbers(mask, [&]<typename T>(std::span<const T> values) -> Result<void> {
+      for (std::size_t i = 0; i < labels.size() && first + i < values.size(); ++i)
+        if (values[first + i] == 0) labels[i] = kNoLabel;
+      return {};
+    });
   }
 
   struct BlockKey {

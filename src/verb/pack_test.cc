@@ -8,6 +8,7 @@
 
 #include "penstock/error.h"
 #include "penstock/loader.h"
+#include "penstock/op.h"
 #include "penstock/plan.h"
 #include "penstock/state.h"
 
@@ -158,6 +159,26 @@ TEST(PackTest, ThePlanNamesThePadding) {
   const Plan plan =
       Plan(documents({2, 5, 3}).pack(8, {.how = PackHow::best_fit}).batch(2).resolve());
   EXPECT_THAT(plan.explain(), HasSubstr("10 tokens in 2 rows, 37.50 % padding"));
+}
+
+TEST(PackTest, ASerializedPlanHasTheSameRows) {
+  const Dataset dataset = documents({2, 5, 3})
+                              .shuffle({.seed = 4})
+                              .pack(8, {.how = PackHow::best_fit, .separator = 1})
+                              .batch(2)
+                              .resolve();
+  const Plan plan(dataset);
+  EXPECT_EQ(Plan::parse(plan.serialize(), {dataset}).explain(), plan.explain());
+}
+
+TEST(PackTest, TokensOfEveryDtypeAreCopied) {
+  for (const Dtype dtype : {Dtype::u8, Dtype::u16, Dtype::u32, Dtype::u64, Dtype::i8, Dtype::i16,
+                            Dtype::i32, Dtype::i64}) {
+    const Dataset small = Dataset::from_ragged(Tensor::of(std::vector<std::int64_t>{5, 6, 7}),
+                                               Tensor::of(std::vector<std::int64_t>{0, 3}))
+                              .map(cast(dtype));
+    EXPECT_THAT(rows_of(small.pack(4))[0].tokens, ElementsAre(5, 6, 7, 0));
+  }
 }
 
 TEST(PackTest, WrongInputIsRefused) {
