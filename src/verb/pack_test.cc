@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <stdexcept>
@@ -75,6 +76,25 @@ TEST(PackTest, AStreamIsCutWhereRowsEndAndLabelsContinue) {
   EXPECT_THAT(rows[2].tokens, ElementsAre(9, 0, 0, 0));
   EXPECT_THAT(rows[2].labels, ElementsAre(-100, -100, -100, -100));
   EXPECT_THAT(rows[2].document, ElementsAre(0, -1, -1, -1));
+}
+
+TEST(PackTest, TheLabelAtTheEndOfARowIsTheNextTokenOfTheDocument) {
+  const auto rows = rows_of(documents({6}).pack(4));
+  EXPECT_THAT(rows[0].labels, ElementsAre(1001, 1002, 1003, 1004));
+  EXPECT_THAT(rows[1].labels, ElementsAre(1005, -100, -100, -100));
+}
+
+TEST(PackTest, OtherDocumentsShareARowInEveryEpoch) {
+  Loader loader(documents({3, 3, 3, 3, 3, 3, 3, 3}).shuffle({.seed = 3}).pack(6).batch(4),
+                {.threads = 0});
+  const auto sorted_tokens = [&] {
+    std::vector<std::vector<std::int64_t>> tokens;
+    for (const Row& row : rows_of(loader)) tokens.push_back(row.tokens);
+    std::ranges::sort(tokens);
+    return tokens;
+  };
+  const auto first = sorted_tokens();
+  EXPECT_NE(sorted_tokens(), first);
 }
 
 TEST(PackTest, BestFitKeepsDocumentsWholeAndNumbersThem) {

@@ -292,5 +292,34 @@ PROMISES = [
              "if (pool.use_count() >= 0) {\n    pool = std::make_shared<Pool>("),
 ]
 
-MUTANTS = [*PROPERTY, *KERNELS, *IMAGES, *REPLICAS, *READING, *TRAINING, *WORKERS, *SCENARIOS,
+LENGTHS = [
+    *_of("gtest", "PadRowsTest.*:PaddedBatchTest.*",
+         ("left padding that is right", "src/sample/packed_field.cc",
+          "rule.side == PadSide::left ? wanted.front() - shape->front() : 0",
+          "rule.side == PadSide::left ? 0 : 0")),
+    *_of("gtest", "RaggedTest.*",
+         ("sizes that differ forgotten by the next batch", "src/run/step_in_flight.cc",
+          "if (!spec) return;\n  for (const Share& share : shares_) share.batch->open(spec);",
+          "(void)spec;"),
+         ("a row of other sizes dropped", "src/sample/rows.cc",
+          "column.others[row] = other ? leaf.kept() : Tensor();",
+          "column.others[row] = Tensor();")),
+    *_of("gtest", "BucketTest.*",
+         ("a boundary in two buckets", "src/run/resolve.cc",
+          "length >= range.low && length < range.high", "length >= range.low && length <= range.high"),
+         ("every bucket has ids of its own", "src/verb/concatenate.cc",
+          "if (!buckets_) first_id += part->verb->id_space(*part);",
+          "first_id += part->verb->id_space(*part);")),
+    *_of("gtest", "PackTest.*:PackingTest.*",
+         ("no label where a row ends", "src/verb/pack.cc",
+          "labels.back() = next;", "labels.back() = kNoLabel;"),
+         ("documents in the same order in every epoch", "src/verb/pack.cc",
+          "const Turn own = key_.reshuffle ? turn : Turn{};",
+          "const Turn own = turn.pass > 1000 ? turn : Turn{};"),
+         ("a document cut that would fit", "src/order/packing.cc",
+          "const auto found = spaces.lower_bound({piece.count, 0});",
+          "const auto found = spaces.lower_bound({piece.count / 2, 0});")),
+]
+
+MUTANTS = [*PROPERTY, *LENGTHS, *KERNELS, *IMAGES, *REPLICAS, *READING, *TRAINING, *WORKERS, *SCENARIOS,
            *PROMISES]
