@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sized
 from typing import Any
 
-from . import dataset as _dataset
+from . import sources as _sources
 from .arguments import flag, refuse, whole
 from .errors import ArgumentError, ConfigError
 from .foreign import explained
@@ -167,7 +167,7 @@ class BatchSampler(_Place, _data.Sampler[list[int]]):
         samples = self._count(data) if not isinstance(data, int) else whole(
             "BatchSampler", "data", data, remedy="a dataset, or the number of its samples")
         shuffle = flag("BatchSampler", "shuffle", shuffle)
-        numbers = _dataset.range(samples)
+        numbers = _sources.range(samples)
         if shuffle:
             numbers = numbers.shuffle(seed=seed)
         self._batches = numbers.batch(batch_size)

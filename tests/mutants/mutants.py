@@ -306,7 +306,8 @@ LENGTHS = [
           "column.others[row] = Tensor();")),
     *_of("gtest", "BucketTest.*",
          ("a boundary in two buckets", "src/run/resolve.cc",
-          "length >= range.low && length < range.high", "length >= range.low && length <= range.high"),
+          "length >= range.low && length < range.high",
+          "length >= range.low && length <= range.high"),
          ("every bucket has ids of its own", "src/verb/concatenate.cc",
           "if (!buckets_) first_id += part->verb->id_space(*part);",
           "first_id += part->verb->id_space(*part);")),
@@ -321,5 +322,5 @@ LENGTHS = [
           "const auto found = spaces.lower_bound({piece.count / 2, 0});")),
 ]
 
-MUTANTS = [*PROPERTY, *LENGTHS, *KERNELS, *IMAGES, *REPLICAS, *READING, *TRAINING, *WORKERS, *SCENARIOS,
-           *PROMISES]
+MUTANTS = [*PROPERTY, *LENGTHS, *KERNELS, *IMAGES, *REPLICAS, *READING, *TRAINING, *WORKERS,
+           *SCENARIOS, *PROMISES]
