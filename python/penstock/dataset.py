@@ -289,7 +289,8 @@ class Dataset(metaclass=_Words):
         `values` is what fields are padded with: a number for all fields, or a dict from fields to
         numbers; other fields then stay ragged. Lengths are rounded up to a multiple of
         `multiple_of`; with `length` every row gets this length, and a longer row is an error.
-        `batch.lengths(field)` has the lengths before padding.
+        Sizes that a spec declares are not padded. `batch.lengths(field)` has the lengths before
+        padding.
         """
         choice("padded_batch", "tail", tail, TAILS)
         return Dataset(self._native.padded_batch(

@@ -80,7 +80,9 @@ class Ragged:
         multiple = whole("to_padded", "to_multiple_of", to_multiple_of, least=1)
         choice("to_padded", "side", side, ("right", "left"))
         if not isinstance(value, bool):
-            number("to_padded", "value", value)
+            fraction = number("to_padded", "value", value) % 1
+            if fraction and "int" in str(self.dtype):
+                raise refuse("to_padded", "value", value, f"is not a value of {self.dtype}")
         sizes = self._largest(whole_or_none("to_padded", "length", length))
         open_sizes = 1 if self.shapes is None else len(sizes)
         sizes = [-(-size // multiple) * multiple if i < open_sizes else size

@@ -107,6 +107,20 @@ def test_wrong_padding_is_refused():
         list(ps.Loader(documents().padded_batch(2, length=3)))
 
 
+def test_a_function_of_whole_batches_may_return_an_open_size():
+    pairs = ps.range(4).batch(2).map(lambda x: np.stack([x, x], 1), spec=ps.Field("int64", (None,)))
+    assert [batch.numpy().tolist() for batch in ps.Loader(pairs)] == [[[0, 0], [1, 1]],
+                                                                     [[2, 2], [3, 3]]]
+
+
+def test_a_fixed_field_need_not_hold_the_padding_value():
+    mixed = ps.range(1, 4).map(lambda i: {"x": np.arange(i), "y": np.zeros(3, np.uint8)})
+    batch = first(mixed.padded_batch(3, values=-100))
+    assert batch["x"].shape == (3, 3) and batch["y"].shape == (3, 3)
+    with pytest.raises(ps.ConfigError, match="not a value of int64"):
+        first(mixed.batch(3))["x"].to_padded(0.5)
+
+
 def test_torch_shares_the_memory():
     torch = pytest.importorskip("torch")
     batch = first(documents().batch(4))

@@ -139,6 +139,23 @@ TEST(RaggedTest, SkippedRowsAndPaddingRowsAreEmpty) {
   EXPECT_THAT(loader.next()->lengths("tokens"), ElementsAre(5, 1, 2, 0));
 }
 
+TEST(RaggedTest, AFunctionOfWholeBatchesMayReturnAnOpenSize) {
+  const Dataset doubled = Dataset::range(6).batch(4).map(
+      [](const Sample& batch) -> Sample {
+        const auto values = batch.tensor().values<std::int64_t>();
+        std::vector<std::int64_t> pairs;
+        for (const std::int64_t value : values) pairs.insert(pairs.end(), {value, -value});
+        return Tensor::of(std::span<const std::int64_t>(pairs),
+                          {static_cast<std::int64_t>(values.size()), 2});
+      },
+      {.spec = ElementSpec::single(Dtype::i64, {kUnknown})});
+  Loader loader(doubled, {.threads = 2});
+  EXPECT_THAT((*loader.next())[""].shape(), ElementsAre(4, 2));
+  const Batch last = *loader.next();
+  EXPECT_THAT(last.values<std::int64_t>(), ElementsAre(4, -4, 5, -5));
+  EXPECT_THAT(last.ragged("").values.values<std::int64_t>(), ElementsAre(4, -4, 5, -5));
+}
+
 TEST(PaddedBatchTest, RowsArePaddedToTheLongestOfTheBatch) {
   for (const bool declared : {true, false}) {
     PaddedBatchOptions options;
@@ -195,6 +212,8 @@ TEST(PaddedBatchTest, WrongPaddingIsRefusedWhenItIsDefined) {
   EXPECT_THAT(with({.value = 0.5}), ThrowsMessage<ConfigError>(HasSubstr("0.5 cannot be a value")));
   EXPECT_THAT(with({.multiple_of = 0}), ThrowsMessage<ConfigError>(HasSubstr("multiple_of")));
   EXPECT_THAT(with({.length = -2}), ThrowsMessage<ConfigError>(HasSubstr("length")));
+  EXPECT_THAT(with({.length = 1LL << 61}), ThrowsMessage<ConfigError>(HasSubstr("too long")));
+  EXPECT_THAT(with({.multiple_of = INT64_MAX}), ThrowsMessage<ConfigError>(HasSubstr("too long")));
   EXPECT_THAT(with({}, "text"), ThrowsMessage<ConfigError>(HasSubstr("no field \"text\"")));
   EXPECT_THAT(with({}, "id"), ThrowsMessage<ConfigError>(HasSubstr("no length to pad")));
   EXPECT_THAT([] { (void)Dataset::range(3).padded_batch(0); },

@@ -40,9 +40,19 @@ Result<void> take_apart(const Sample& made, const BlockView& out) {
                    "first dimension; declare .spec when it changes a row",
                    nullptr,
                    0};
-  for (std::size_t i = 0; i < out.columns.size(); ++i)
-    if (const auto raw = made.leaves()[i].raw(); !raw.empty())
-      std::memcpy(out.columns[i].data, raw.data(), raw.size());
+  for (std::size_t i = 0; i < out.columns.size(); ++i) {
+    const Tensor& leaf = made.leaves()[i];
+    if (out.columns[i].dense()) {
+      if (!leaf.raw().empty())
+        std::memcpy(out.columns[i].data, leaf.raw().data(), leaf.raw().size());
+      continue;
+    }
+    const Shape row_shape(leaf.shape().begin() + 1, leaf.shape().end());
+    const std::size_t bytes = leaf.raw().size() / std::max<std::size_t>(1, out.rows);
+    for (std::size_t row = 0; row < out.rows; ++row)
+      out.columns[i].tensors[row] =
+          Tensor::copy(leaf.dtype(), row_shape, leaf.raw().subspan(row * bytes, bytes));
+  }
   return {};
 }
 

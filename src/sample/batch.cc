@@ -79,7 +79,7 @@ Ragged Batch::ragged(std::string_view path) const {
   Dtype dtype = field.dtype;
   if (is_variable(dtype)) {
     dtype = Dtype::u8;  // one tensor of all characters
-  } else if (packed->row_shape) {
+  } else if (packed->row_shape && packed->offsets.back() == static_cast<std::int64_t>(rows())) {
     shape.insert(shape.end(), packed->row_shape->begin(), packed->row_shape->end());
   } else if (packed->shapes.empty()) {
     shape.insert(shape.end(), field.shape.begin() + 1, field.shape.end());

@@ -194,12 +194,14 @@ Result<void> BatchData::gather() {
                                          : nullptr;
     const bool dense = is_dense(spec);
     if (dense && !std::ranges::binary_search(layout_->may_differ, field)) continue;
-    if (rule != nullptr && !spec.shape.empty()) {
+    const bool differs = dense && std::any_of(column.others, column.others + facts_.rows,
+                                              [](const Tensor& row) { return !row.empty(); });
+    const bool can_pad =
+        rule != nullptr && (!dense || differs || value_bytes(rule->value, spec.dtype));
+    if (can_pad && !spec.shape.empty()) {
       if (auto done = pad(field, *rule); !done) return done;
       continue;
     }
-    const bool differs = dense && std::any_of(column.others, column.others + facts_.rows,
-                                              [](const Tensor& row) { return !row.empty(); });
     if (dense && !differs) continue;
     const std::vector<RowValue> rows = row_values(field);
     const FieldSpec opened = dense ? opened_field(field, rows) : spec;

@@ -207,11 +207,21 @@ std::optional<CannotPad> pad_rows(const FieldSpec& field, std::span<const RowVal
     }
     wanted[d] = (wanted[d] + rule.multiple_of - 1) / rule.multiple_of * rule.multiple_of;
   }
-  const std::size_t row_size = shape_values(wanted) * value->size();
+  std::size_t row_size = value->size();
+  std::size_t all = 0;
+  bool too_large = false;
+  for (const std::int64_t size : wanted)
+    too_large =
+        __builtin_mul_overflow(row_size, static_cast<std::size_t>(size), &row_size) || too_large;
+  if (too_large || __builtin_mul_overflow(row_size, rows.size(), &all) || all > SIZE_MAX / 2)
+    return CannotPad{0,
+                     fmt::format("rows of field \"{}\" padded to {} do not fit into memory",
+                                 field.path, shape_text(wanted)),
+                     "cut long rows before"};
   to = {};
   to.unit_bytes = row_size;
   to.offsets.resize(rows.size() + 1);
-  to.values.resize(row_size * rows.size());
+  to.values.resize(all);
   fill(to.values, *value);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     to.offsets[i + 1] = static_cast<std::int64_t>(i + 1);

@@ -105,6 +105,15 @@ TEST(PadRowsTest, AFixedLengthHoldsOrTheRowIsNamed) {
   EXPECT_THAT(cannot->why, HasSubstr("length 3, more than the 2"));
 }
 
+TEST(PadRowsTest, RowsThatCannotFitIntoMemoryAreAnError) {
+  const FieldSpec field{"x", Dtype::i32, {kUnknown, kUnknown, kUnknown}};
+  const Rows rows({{1, 1, 1}});
+  PackedField padded;
+  const auto cannot = pad_rows(field, rows.rows, {.multiple_of = 1LL << 32}, padded);
+  ASSERT_TRUE(cannot);
+  EXPECT_THAT(cannot->why, HasSubstr("do not fit into memory"));
+}
+
 /// The same by indices, one value at a time.
 std::vector<std::int32_t> padded_slowly(const Rows& rows, const Shape& wanted, std::int32_t value,
                                         bool left) {

@@ -200,10 +200,15 @@ Dataset add_batch(const Dataset& input, std::int64_t size, const BatchOptions& o
 
 /// Fields that the padding names must exist, and its values must be values of their dtypes.
 void check_padding(const Padding& padding, const ElementSpec& spec) {
+  static constexpr std::int64_t kLengthMax = std::int64_t{1} << 32;
   const auto check = [](const std::string& name, const FieldPadding& rule) {
     if (rule.multiple_of < 1)
       throw ConfigError(fmt::format("padded_batch: multiple_of must be positive, got {}{}",
                                     rule.multiple_of, name));
+    if (const std::int64_t most = std::max(rule.multiple_of, rule.length.value_or(0));
+        most > kLengthMax)
+      throw ConfigError(fmt::format("padded_batch: rows of length {}{} are too long", most, name),
+                        {}, fmt::format("pad to at most {}", kLengthMax));
     if (rule.length && *rule.length < 0)
       throw ConfigError(
           fmt::format("padded_batch: length must not be negative, got {}{}", *rule.length, name));

@@ -70,9 +70,10 @@ Dataset Dataset::bucket_by_length(const std::vector<std::int64_t>& boundaries,
 
 Dataset Dataset::batch_by_tokens(std::int64_t max_tokens, const BucketOptions& options,
                                  std::vector<std::int64_t> boundaries) const {
-  if (max_tokens < 1)
-    throw ConfigError(
-        fmt::format("batch_by_tokens: max_tokens must be positive, got {}", max_tokens));
+  constexpr std::int64_t kTokensMax = std::int64_t{1} << 40;
+  if (max_tokens < 1 || max_tokens > kTokensMax)
+    throw ConfigError(fmt::format("batch_by_tokens: max_tokens must be from 1 to {}, got {}",
+                                  kTokensMax, max_tokens));
   check_boundaries("batch_by_tokens", boundaries);
   if (boundaries.empty()) {
     for (std::int64_t end = 9; end <= max_tokens; end += std::max<std::int64_t>(1, end / 4))

@@ -176,6 +176,8 @@ TEST(BucketTest, WrongBucketsAreRefused) {
               ThrowsMessage<ConfigError>(HasSubstr("1 boundaries and 1 batch sizes")));
   EXPECT_THAT([&] { (void)data.batch_by_tokens(0); },
               ThrowsMessage<ConfigError>(HasSubstr("max_tokens")));
+  EXPECT_THAT([&] { (void)data.batch_by_tokens(INT64_MAX); },
+              ThrowsMessage<ConfigError>(HasSubstr("max_tokens")));
   EXPECT_THAT([&] { Loader(data.batch_by_tokens(1000)).next(); },
               ThrowsMessage<ConfigError>(HasSubstr("sample 2 has length 3000")));
   EXPECT_THAT([&] { (void)data.batch(2).bucket_by_length({5}, {1, 1}); },

@@ -184,7 +184,11 @@ class PackStage final : public Stage {
     std::uint64_t* const positions = context.scratch.array<std::uint64_t>(parts.size());
     for (std::size_t i = 0; i < parts.size(); ++i)
       positions[i] = block * kBlockDocuments + parts[i].document;
-    const ScratchBlock documents(input_->spec(), parts.size(), context.scratch);
+    Identity identity{context.scratch.array<std::uint64_t>(parts.size()),
+                      context.scratch.array<std::uint64_t>(parts.size()),
+                      context.scratch.array<std::uint8_t>(parts.size())};
+    std::fill_n(identity.failed, parts.size(), kRowGood);
+    const ScratchBlock documents(input_->spec(), parts.size(), context.scratch, identity);
     if (auto done = input_->produce({turn, {positions, parts.size()}}, documents.view(), context);
         !done)
       return done;
@@ -201,9 +205,19 @@ class PackStage final : public Stage {
     std::vector<std::int32_t> ends{0};
     std::size_t filled = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (identity.failed[i] != kRowGood)
+        return at_document({"a filter masks this document, which cannot be left out of its row",
+                            {},
+                            "use select() instead of filter() with mask"},
+                           documents.view(), i);
       const Sample document = read_row(documents.view(), i);
       const std::uint32_t length = index_->block(block)[parts[i].document];
-      auto done = write_part(parts[i], document, length, static_cast<std::int32_t>(i), to);
+      Result<void> done;
+      try {
+        done = write_part(parts[i], document, length, static_cast<std::int32_t>(i), to);
+      } catch (const ConfigError& error) {  // there is no such field
+        done = Failure{error.message(), {}, error.remedy()};
+      }
       if (!done) return at_document(std::move(done.failure()), documents.view(), i);
       filled += parts[i].count;
       ends.push_back(static_cast<std::int32_t>(filled));
@@ -225,7 +239,12 @@ class PackStage final : public Stage {
   Result<void> write_part(const DocumentPart& part, const Sample& document, std::uint32_t length,
                           std::int32_t number, const PackedRow& to) const {
     const Tensor& tokens = document[settings_.options.field];
-    if (tokens.shape().size() != 1 || tokens.shape().front() != static_cast<std::int64_t>(length))
+    if (is_variable(tokens.dtype()) || tokens.shape().size() != 1)
+      return Failure{fmt::format("field \"{}\" is {}{}", settings_.options.field,
+                                 dtype_name(tokens.dtype()), shape_text(tokens.shape())),
+                     {},
+                     "the tokens are whole numbers in one dimension"};
+    if (tokens.shape().front() != static_cast<std::int64_t>(length))
       return Failure{fmt::format("a document is {}{}; it had {} tokens when lengths were counted",
                                  dtype_name(tokens.dtype()), shape_text(tokens.shape()), length),
                      {},

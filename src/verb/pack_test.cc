@@ -221,6 +221,21 @@ TEST(PackTest, WrongInputIsRefused) {
               ThrowsMessage<ConfigError>(HasSubstr("last step before pack")));
 }
 
+TEST(PackTest, AMaskedDocumentOrAMissingFieldIsAFailure) {
+  const Dataset masked = documents({3, 2}).filter(
+      [](const Sample& x) { return x.tensor().shape()[0] == 3; }, {.mask = true});
+  EXPECT_THAT([&] { Loader(masked.pack(8).batch(1), {.threads = 0}).next(); },
+              ThrowsMessage<SampleError>(AllOf(HasSubstr("masks this document"),
+                                               HasSubstr("sample 1"), HasSubstr("select()"))));
+  const Dataset without =
+      documents({3}).map([](const Sample& x) { return Sample::dict({{"text", x}}); });
+  EXPECT_THAT(
+      [&] {
+        Loader(without.pack(8, {.field = "text", .mask = "m"}).batch(1), {.threads = 0}).next();
+      },
+      ThrowsMessage<SampleError>(HasSubstr("\"m\"")));
+}
+
 TEST(PackTest, ADocumentThatFailsOrChangesIsNamed) {
   const MapOptions open{.spec = ElementSpec::single(Dtype::i64, {kUnknown})};
   int calls = 0;
