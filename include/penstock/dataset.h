@@ -217,8 +217,8 @@ class Dataset {
   /// document: i32}. A label is the next token of the same document, or -100 if there is none, if
   /// the mask says so, and for padding. `positions` count from 0 in each document of a row;
   /// `document` numbers the documents of a row, -1 for padding. Documents are packed in blocks of
-  /// 4096, so rows depend on the lengths, the seed and the epoch alone; at most one row per block
-  /// is not full. After a shuffle() of the whole dataset, documents are shuffled within their
+  /// 4096, so rows depend on the lengths, the seed and the epoch alone; of a stream, only the last
+  /// row of a block may be short. After a shuffle() of the whole dataset, documents are shuffled in
   /// blocks, and the rows as a whole, both by its seed. Indexed data only; lengths are counted like
   /// those of buckets.
   [[nodiscard]] Dataset pack(std::int64_t length, const PackOptions& options = {}) const;

@@ -89,6 +89,12 @@ def test_a_padded_batch():
     assert batch["id"].tolist() == [0, 1, 2, 3]
 
 
+def test_each_process_pads_its_own_share():
+    widths = [[batch["tokens"].shape for batch in
+               ps.Loader(documents(4).padded_batch(4), world=2, rank=rank)] for rank in range(2)]
+    assert widths == [[(2, 2)], [(2, 4)]]
+
+
 def test_a_padded_batch_of_named_fields():
     pairs = ps.range(4).map(lambda i: {"a": np.arange(i + 1), "b": np.arange(i + 1.0)})
     batch = first(pairs.padded_batch(4, values={"b": 0.5}, side="left", length=5))

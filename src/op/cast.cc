@@ -8,6 +8,7 @@
 #include "op/op.h"
 #include "penstock/error.h"
 #include "sample/rows.h"
+#include "sample/with_type.h"
 
 namespace penstock {
 namespace {
@@ -31,42 +32,6 @@ To convert(From value) {
     return static_cast<To>(value);
   } else {
     return static_cast<To>(value);
-  }
-}
-
-/// Calls `body` with a value of the C++ type of `dtype`.
-template <typename Body>
-void with_type(Dtype dtype, Body body) {
-  switch (dtype) {
-    case Dtype::boolean:
-      return body(bool{});
-    case Dtype::u8:
-      return body(std::uint8_t{});
-    case Dtype::u16:
-      return body(std::uint16_t{});
-    case Dtype::u32:
-      return body(std::uint32_t{});
-    case Dtype::u64:
-      return body(std::uint64_t{});
-    case Dtype::i8:
-      return body(std::int8_t{});
-    case Dtype::i16:
-      return body(std::int16_t{});
-    case Dtype::i32:
-      return body(std::int32_t{});
-    case Dtype::i64:
-      return body(std::int64_t{});
-    case Dtype::f16:
-      return body(Half{});
-    case Dtype::bf16:
-      return body(BFloat16{});
-    case Dtype::f32:
-      return body(float{});
-    case Dtype::f64:
-      return body(double{});
-    case Dtype::bytes:
-    case Dtype::string:
-      return;
   }
 }
 
@@ -124,9 +89,11 @@ class Cast final : public Op {
       with_type(dtype_, [&](auto out_type) {
         using In = decltype(in_type);
         using Out = decltype(out_type);
-        const auto* const in = reinterpret_cast<const In*>(from);
-        auto* const out = reinterpret_cast<Out*>(to);
-        for (std::size_t i = 0; i < values; ++i) out[i] = convert<Out>(in[i]);
+        if constexpr (!std::is_same_v<In, NoType> && !std::is_same_v<Out, NoType>) {
+          const auto* const in = reinterpret_cast<const In*>(from);
+          auto* const out = reinterpret_cast<Out*>(to);
+          for (std::size_t i = 0; i < values; ++i) out[i] = convert<Out>(in[i]);
+        }
       });
     });
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sample/rows.h"
+#include "sample/with_type.h"
 
 namespace penstock {
 namespace {
@@ -38,19 +39,19 @@ std::optional<Shape> common_shape(const FieldSpec& field, std::span<const RowVal
 
 template <typename T>
 std::optional<std::vector<std::byte>> exact_bytes(double value) {
-  if constexpr (std::is_integral_v<T>) {
-    const double end = std::ldexp(1.0, std::numeric_limits<T>::digits);  // exact, unlike max()
-    if (!(value >= (std::is_signed_v<T> ? -end : 0) && value < end) || value != std::floor(value))
-      return std::nullopt;
-  }
-  T converted;
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-    converted = T(static_cast<float>(value));
+  if constexpr (std::is_same_v<T, NoType>) {
+    return std::nullopt;
   } else {
-    converted = static_cast<T>(value);
+    if constexpr (std::is_integral_v<T>) {
+      const double end = std::ldexp(1.0, std::numeric_limits<T>::digits);  // exact, unlike max()
+      if (!(value >= (std::is_signed_v<T> ? -end : 0) && value < end) || value != std::floor(value))
+        return std::nullopt;
+    }
+    using Through = std::conditional_t<sizeof(T) == 2 && !std::is_integral_v<T>, float, double>;
+    const T converted = static_cast<T>(static_cast<Through>(value));
+    const auto bytes = std::as_bytes(std::span<const T>(&converted, 1));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
   }
-  const auto bytes = std::as_bytes(std::span<const T>(&converted, 1));
-  return std::vector<std::byte>(bytes.begin(), bytes.end());
 }
 
 /// Copies a row of `from` sizes into a larger one of `to` sizes, at `first` of dimension 0.
@@ -118,38 +119,7 @@ std::size_t PackedField::bytes() const {
 }
 
 std::optional<std::vector<std::byte>> value_bytes(double value, Dtype dtype) {
-  switch (dtype) {
-    case Dtype::boolean:
-      return value == 0 || value == 1 ? exact_bytes<std::uint8_t>(value) : std::nullopt;
-    case Dtype::u8:
-      return exact_bytes<std::uint8_t>(value);
-    case Dtype::u16:
-      return exact_bytes<std::uint16_t>(value);
-    case Dtype::u32:
-      return exact_bytes<std::uint32_t>(value);
-    case Dtype::u64:
-      return exact_bytes<std::uint64_t>(value);
-    case Dtype::i8:
-      return exact_bytes<std::int8_t>(value);
-    case Dtype::i16:
-      return exact_bytes<std::int16_t>(value);
-    case Dtype::i32:
-      return exact_bytes<std::int32_t>(value);
-    case Dtype::i64:
-      return exact_bytes<std::int64_t>(value);
-    case Dtype::f16:
-      return exact_bytes<Half>(value);
-    case Dtype::bf16:
-      return exact_bytes<BFloat16>(value);
-    case Dtype::f32:
-      return exact_bytes<float>(value);
-    case Dtype::f64:
-      return exact_bytes<double>(value);
-    case Dtype::bytes:
-    case Dtype::string:
-      return std::nullopt;
-  }
-  return std::nullopt;
+  return with_type(dtype, [value]<typename T>(T) { return exact_bytes<T>(value); });
 }
 
 PackedField pack_rows(const FieldSpec& field, std::span<const RowValue> rows, bool one_tensor) {

@@ -11,6 +11,7 @@
 #include "penstock/error.h"
 #include "sample/rows.h"
 #include "source/glob.h"
+#include "source/identify.h"
 #include "source/mapped_file.h"
 
 namespace penstock {
@@ -18,11 +19,8 @@ namespace {
 
 /// Some pieces of the data and its size: enough to recognize other data without reading all of it.
 void identify_values_of(const Tensor& values, Digest& digest) {
-  constexpr std::size_t kPieces = 16;
-  constexpr std::size_t kPieceBytes = 64;
   digest.add(fmt::format("{}{}", dtype_name(values.dtype()), shape_text(values.shape())));
-  for (std::size_t i = 0; i < kPieces; ++i)
-    digest.add(values.text().substr(values.text().size() / kPieces * i, kPieceBytes));
+  identify_bytes(values.text(), digest);
 }
 
 Shape inner_shape(const Tensor& values) {

@@ -6,6 +6,7 @@
 #include "kernel/gather.h"
 #include "penstock/error.h"
 #include "sample/rows.h"
+#include "source/identify.h"
 #include "source/source.h"
 
 namespace penstock {
@@ -14,14 +15,8 @@ namespace {
 /// Shape, dtype and some rows of each tensor: enough to recognize other data without reading all of
 /// it.
 void identify_tensors(const Sample& sample, Digest& digest) {
-  constexpr std::size_t kPieces = 16;
-  constexpr std::size_t kPieceBytes = 64;
   digest.add(ElementSpec::of(sample).text());
-  for (const Tensor& tensor : sample.leaves()) {
-    const std::string_view all = tensor.text();
-    for (std::size_t i = 0; i < kPieces; ++i)
-      digest.add(all.substr(all.size() / kPieces * i, kPieceBytes));
-  }
+  for (const Tensor& tensor : sample.leaves()) identify_bytes(tensor.text(), digest);
 }
 
 bool lacks_bytes(const Sample& sample) {

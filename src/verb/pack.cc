@@ -13,6 +13,7 @@
 #include "order/permutation.h"
 #include "plan/failures.h"
 #include "sample/rows.h"
+#include "sample/with_type.h"
 #include "verb/catalogue.h"
 #include "verb/kinds.h"
 #include "verb/lengths.h"
@@ -75,31 +76,14 @@ struct PackSettings {
 /// Calls `body(values)` with the whole numbers of a tensor; fails for other dtypes.
 template <typename Body>
 Result<void> with_numbers(const Tensor& tensor, Body body) {
-  const auto call = [&]<typename T>(T) {
-    const auto* const values = reinterpret_cast<const T*>(tensor.raw().data());
-    return body(std::span(values, tensor.raw().size() / sizeof(T)));
-  };
-  switch (tensor.dtype()) {
-    case Dtype::boolean:
-    case Dtype::u8:
-      return call(std::uint8_t{});
-    case Dtype::u16:
-      return call(std::uint16_t{});
-    case Dtype::u32:
-      return call(std::uint32_t{});
-    case Dtype::u64:
-      return call(std::uint64_t{});
-    case Dtype::i8:
-      return call(std::int8_t{});
-    case Dtype::i16:
-      return call(std::int16_t{});
-    case Dtype::i32:
-      return call(std::int32_t{});
-    case Dtype::i64:
-      return call(std::int64_t{});
-    default:
+  return with_type(tensor.dtype(), [&]<typename T>(T) -> Result<void> {
+    if constexpr (std::is_integral_v<T>) {
+      const auto* const values = reinterpret_cast<const T*>(tensor.raw().data());
+      return body(std::span(values, tensor.raw().size() / sizeof(T)));
+    } else {
       return Failure{fmt::format("tokens are whole numbers, not {}", dtype_name(tensor.dtype()))};
-  }
+    }
+  });
 }
 
 /// Copies tokens `first`, `first + 1`, ... of a document.
@@ -303,7 +287,8 @@ class PackStage final : public Stage {
     auto operator<=>(const BlockKey&) const = default;
   };
 
-  /// The rows of a block; the ones packed last are kept.
+  /// The rows of a block. Packed blocks are kept for the next rows; those of earlier passes are
+  /// dropped first.
   std::shared_ptr<const PackedBlock> packed_block(Turn turn, std::uint64_t block) const {
     const Turn own = key_.reshuffle ? turn : Turn{};
     const BlockKey key{own.pass, own.round, block};
@@ -356,7 +341,10 @@ class Pack final : public OnSamples, public NeedsLengths {
     if (own.separator) line += fmt::format(", separator={}", *own.separator);
     if (own.how == PackHow::best_fit)
       line += fmt::format(", too_long={}", kTooLong[static_cast<std::size_t>(own.too_long)]);
-    if (settings_.shuffle) line += fmt::format(", seed={}", settings_.shuffle->seed.value);
+    if (settings_.shuffle)
+      line += settings_.shuffle->seed.drawn
+                  ? ", seed=random"
+                  : fmt::format(", seed={}", settings_.shuffle->seed.value);
     line += ')';
     if (index_)
       line += fmt::format(" [{} rows, #{}]", index_->rows(), index_->lengths->digest.substr(0, 8));

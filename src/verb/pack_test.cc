@@ -175,6 +175,14 @@ TEST(PackTest, ResumingAnywhereContinuesWithTheSameRows) {
   }
 }
 
+TEST(PackTest, BlocksHave4096DocumentsAndTheirLastRowMayBeShort) {
+  const auto rows = [](std::size_t count) {
+    return documents(std::vector<std::int64_t>(count, 1)).pack(3).resolve().cardinality().count();
+  };
+  EXPECT_EQ(rows(4096), 1366U);
+  EXPECT_EQ(rows(4097), 1367U) << "the row of the next block is one of its own";
+}
+
 TEST(PackTest, ThePlanNamesThePadding) {
   const Plan plan =
       Plan(documents({2, 5, 3}).pack(8, {.how = PackHow::best_fit}).batch(2).resolve());
