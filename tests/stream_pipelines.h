@@ -53,6 +53,32 @@ inline Dataset rows_of_elements(std::int64_t count) {
       .unbatch();
 }
 
+/// Documents of 0 to 6 tokens.
+inline Dataset documents(const Dataset& numbers) {
+  return numbers.map([](const Sample& s) {
+    const auto x = s.tensor().item<std::int64_t>();
+    return Sample(Tensor::of(std::vector<std::int64_t>(static_cast<std::size_t>(x * x % 7), x)));
+  });
+}
+
+/// Verbs that need the lengths of samples.
+inline std::vector<Dataset> streams_of_documents() {
+  std::vector<Dataset> all;
+  for (const std::int64_t count : {0, 1, 13, 200}) {
+    all.push_back(documents(lucky(counted(count))).pack(8, {.separator = 1}).batch(3));
+    all.push_back(documents(generated(count)).bucket_by_length({2, 5}, {4, 3, 2}));
+  }
+  all.push_back(
+      documents(even(numbers(23))).pack(6, {.how = PackHow::best_fit}).repeat(2).batch(2));
+  all.push_back(windows(documents(generated(40)).pack(5), 4).batch(3));
+  all.push_back(documents(lucky(numbers(40)))
+                    .bucket_by_length({2, 5}, {4, 3, 2}, {.padding = {}, .window = 6})
+                    .repeat(2));
+  all.push_back(documents(generated(90)).batch_by_tokens(12, {.tail = Tail::pad}));
+  all.push_back(documents(generated(90)).bucket_by_length({3}, {5, 4}, {.tail = Tail::drop}));
+  return all;
+}
+
 /// Sources of streams, and verbs of rows before batch.
 inline std::vector<Dataset> streams_of_rows() {
   std::vector<Dataset> all;
@@ -128,6 +154,7 @@ inline std::vector<Pipeline> stream_pipelines() {
   };
   add(streams_of_rows());
   add(streams_of_steps());
+  add(streams_of_documents());
   return all;
 }
 

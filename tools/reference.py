@@ -63,7 +63,7 @@ def page() -> str:
     for name in SOURCES:
         lines += entry(f"ps.{name}", getattr(ps, name))
     lines += ["## Verbs of a Dataset", ""]
-    for name, function in vars(ps.Dataset).items():
+    for name, function in (vars(ps.Dataset) | vars(LengthVerbs)).items():
         if not name.startswith("_") and inspect.isfunction(function):
             lines += entry(f".{name}", function)
     lines += ["## Images", "",

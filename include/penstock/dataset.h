@@ -203,7 +203,8 @@ class Dataset {
   /// bucket is short. After a shuffle() of the whole dataset, samples are shuffled within their
   /// buckets, and the steps of all buckets among each other, both by its seed; otherwise the
   /// buckets follow each other. The lengths are counted once, in `resolve` or when a loader is
-  /// created. Indexed data only. Throws ConfigError for boundaries that do not ascend.
+  /// created. A step of a stream is delivered when its bucket is full, and the rest at the end.
+  /// Throws ConfigError for boundaries that do not ascend.
   [[nodiscard]] Dataset bucket_by_length(const std::vector<std::int64_t>& boundaries,
                                          const std::vector<std::int64_t>& batch_sizes,
                                          const BucketOptions& options = {}) const;
@@ -219,9 +220,12 @@ class Dataset {
   /// `document` numbers the documents of a row, -1 for padding. Documents are packed in blocks of
   /// 4096, so rows depend on the lengths, the seed and the epoch alone; of a stream, only the last
   /// row of a block may be short. After a shuffle() of the whole dataset, documents are shuffled in
-  /// blocks, and the rows as a whole, both by its seed. Indexed data only; lengths are counted like
-  /// those of buckets.
+  /// blocks, and the rows as a whole, both by its seed. Lengths are counted like those of buckets.
+  /// A block of a stream ends early when it fills 256 rows.
   [[nodiscard]] Dataset pack(std::int64_t length, const PackOptions& options = {}) const;
+  /// Windows of `size` consecutive samples, as one sample: each field has a new first dimension.
+  /// Indexed data only. Fields must have fixed sizes.
+  [[nodiscard]] Dataset window(std::uint64_t size, const WindowOptions& options = {}) const;
   /// The rows of batches, or of elements with several rows in their first dimension.
   [[nodiscard]] Dataset unbatch() const;
   /// Batches of another size: `unbatch`, then `batch`. Rows keep their order.

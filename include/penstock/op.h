@@ -25,6 +25,11 @@ class OpCall {
 /// Converts the field at `path`: floats are truncated to integers, integers wrap around.
 OpCall cast(Dtype dtype, std::string path = "");
 
+/// Which end of a row `truncate` keeps.
+enum class Keep : std::uint8_t { first, last };
+/// Cuts the first dimension of the field at `path` to at most `length`.
+OpCall truncate(std::int64_t length, std::string path = "", Keep keep = Keep::first);
+
 /// Replaces the field `path`, the path of a file, by the bytes of that file. A sample whose file
 /// has more than `bytes_max` bytes fails without reading it.
 OpCall read_file(std::string path = "", std::uint64_t bytes_max = std::uint64_t{1} << 30);

@@ -20,13 +20,20 @@ enum class LongDocument : std::uint8_t {
   refuse,  // ConfigError when the lengths are counted
 };
 
+/// Which tokens of a row belong together.
+enum class PackAttention : std::uint8_t {
+  document,  // those of a document: positions count from 0 in each, labels stay within it
+  row,       // all: positions count through the row, and a document's end predicts the next one
+};
+
 struct PackOptions {
   PackHow how = PackHow::stream;
   std::optional<std::int64_t> separator = {};  // a token after each document
   LongDocument too_long = LongDocument::split;
-  std::int64_t pad = 0;          // the token where a row is not full
-  std::string field = {};        // the tokens of an element: whole numbers in one dimension
-  std::string mask = {};         // a field with 0 for each token that is not to be predicted
+  std::int64_t pad = 0;    // the token where a row is not full
+  std::string field = {};  // the tokens of an element: whole numbers in one dimension
+  std::string mask = {};   // a field with 0 for each token that is not to be predicted
+  PackAttention attention = PackAttention::document;
   bool with_cu_seqlens = false;  // adds a field with the ends of the documents of a row
 };
 

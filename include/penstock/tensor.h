@@ -53,6 +53,8 @@ class Tensor {
 
   /// This tensor, or a copy if nothing keeps its bytes alive (as inside a map function).
   [[nodiscard]] Tensor kept() const;
+  /// Rows [first, first + count) of the first dimension. Shares the memory.
+  [[nodiscard]] Tensor rows(std::int64_t first, std::int64_t count) const;
   [[nodiscard]] bool empty() const { return data_ == nullptr; }
   [[nodiscard]] Dtype dtype() const { return dtype_; }
   [[nodiscard]] const Shape& shape() const { return shape_; }

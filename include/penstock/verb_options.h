@@ -2,11 +2,13 @@
 // The options of the verbs of a dataset; those of files are in folder.h, of loaders in options.h.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include <penstock/packing.h>
 #include <penstock/padding.h>
+#include <penstock/sample.h>
 #include <penstock/spec.h>
 #include <penstock/tail.h>
 
@@ -68,10 +70,24 @@ struct PaddedBatchOptions {
 /// For `bucket_by_length` and `batch_by_tokens`.
 struct BucketOptions {
   std::string field = {};  // the field whose first size is the length
+  /// Returns the length of a sample, instead of a field.
+  std::function<std::int64_t(const Sample&)> length = {};
   /// Pads the rows of a step; nothing: fields stay ragged.
   std::optional<Padding> padding = Padding{};
+  /// Indexed data only: pads to the longest length of the bucket instead of the longest row. The
+  /// last bucket, if it has no boundary, is padded to its longest row.
+  bool pad_to_boundary = false;
   std::optional<Tail> tail = {};  // of each bucket
   bool drop_remainder = false;
+  /// Of a stream: when a sample has waited for this many later ones, its bucket is delivered as a
+  /// short step. By default it waits until its bucket is full, or for the end.
+  std::optional<std::uint64_t> window = {};
+};
+/// For `window`.
+struct WindowOptions {
+  std::optional<std::uint64_t> shift = {};  // from one window to the next; by default its size
+  std::uint64_t stride = 1;                 // from one sample of a window to the next
+  bool drop_remainder = true;               // leave out windows that reach beyond the end
 };
 struct ZipOptions {
   bool strict = false;  // throw ConfigError for inputs of different lengths

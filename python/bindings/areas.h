@@ -9,6 +9,7 @@ void bind_interpreter(nanobind::module_& module);
 void bind_stacks(nanobind::module_& module);
 void bind_errors(nanobind::module_& module);
 void bind_dataset(nanobind::module_& module);
+void bind_tables(nanobind::module_& module);
 void bind_image(nanobind::module_& module);
 void bind_functions(nanobind::module_& module);
 void bind_batch(nanobind::module_& module);

@@ -18,6 +18,7 @@
 #include "functions.h"
 #include "generators.h"
 #include "op/op.h"
+#include "owning.h"
 #include "sequences.h"
 #include "tails.h"
 #include "texts.h"
@@ -30,7 +31,6 @@ namespace penstock::python {
 namespace {
 
 using OptionalTail = std::optional<std::string>;
-using OwningDataset = Owning<Dataset>;
 using OwningOp = Owning<OpCall>;
 
 Dataset from_generator(nb::handle factory, const std::string& name, nb::handle spec,
@@ -79,10 +79,32 @@ Padding padding_of(const PaddingRules& rules) {
   return padding;
 }
 
-BucketOptions bucket_options(const std::string& field, const std::optional<PaddingRules>& rules,
-                             const OptionalTail& tail, bool drop) {
-  BucketOptions options{.field = field, .tail = tail_of_name(tail), .drop_remainder = drop};
-  options.padding = rules ? std::optional<Padding>(padding_of(*rules)) : std::nullopt;
+/// How samples are put into buckets, from Python.
+struct BucketArguments {
+  std::string field;
+  std::optional<PaddingRules> rules;
+  OptionalTail tail;
+  bool drop = false;
+  bool pad_to_boundary = false;
+  std::optional<std::uint64_t> window;
+};
+
+BucketOptions bucket_options(const BucketArguments& from, nb::handle length) {
+  BucketOptions options;
+  options.field = from.field;
+  if (!length.is_none())
+    options.length = [call = SampleCall(length, {})](const Sample& sample) {
+      return call(sample, nullptr, [](const nb::object& made) {
+        nb::object number = nb::steal(PyNumber_Index(made.ptr()));
+        if (!number.is_valid()) throw nb::python_error();
+        return nb::cast<std::int64_t>(number);
+      });
+    };
+  options.padding = from.rules ? std::optional<Padding>(padding_of(*from.rules)) : std::nullopt;
+  options.pad_to_boundary = from.pad_to_boundary;
+  options.tail = tail_of_name(from.tail);
+  options.drop_remainder = from.drop;
+  options.window = from.window;
   return options;
 }
 
@@ -189,16 +211,6 @@ Dataset shuffle(const Dataset& self, std::optional<std::uint64_t> seed, bool dra
   return self.shuffle(options);
 }
 
-/// The result of `make()`, with its own functions and those of its inputs.
-template <typename Make, typename... Inputs>
-OwningDataset owning(Make make, const Inputs&... inputs) {
-  CalleeCollector collector;
-  Dataset made = make();
-  Owned owned = collector.take();
-  (owned.add(inputs.owned), ...);
-  return {std::move(made), std::move(owned)};
-}
-
 /// A verb without functions of its own.
 template <typename... Arguments>
 auto verb(Dataset (Dataset::*method)(Arguments...) const) {
@@ -239,39 +251,6 @@ nb::object sample(const Dataset& self, std::uint64_t number) {
   return to_python(made);
 }
 
-void bind_ragged_sources(nb::module_& module) {
-  module.def(
-      "from_ragged",
-      [](nb::handle values, nb::handle offsets, const std::string& name) {
-        return owning([&] {
-          return Dataset::from_ragged(tensor_of(values), tensor_of(offsets), {name, {}});
-        });
-      },
-      nb::arg("values"), nb::arg("offsets"), nb::arg("name"));
-  module.def(
-      "from_windows",
-      [](nb::handle values, std::int64_t length, std::int64_t stride, const std::string& name) {
-        return owning(
-            [&] { return Dataset::from_windows(tensor_of(values), length, stride, {name, {}}); });
-      },
-      nb::arg("values"), nb::arg("length"), nb::arg("stride"), nb::arg("name"));
-  module.def(
-      "tokens",
-      [](const nb::bytes& pattern, nb::handle dtype, std::int64_t length, std::int64_t stride) {
-        return owning([&] {
-          return Dataset::tokens({pattern.c_str(), pattern.size()}, dtype_of(dtype), length,
-                                 stride);
-        });
-      },
-      nb::arg("pattern"), nb::arg("dtype"), nb::arg("length"), nb::arg("stride"));
-  module.def(
-      "from_megatron",
-      [](const nb::bytes& prefix) {
-        return owning([&] { return Dataset::from_megatron({prefix.c_str(), prefix.size()}); });
-      },
-      nb::arg("prefix"));
-}
-
 void bind_sources(nb::module_& module) {
   module.def("range", [](std::int64_t start, std::int64_t stop, std::int64_t step) {
     return owning([&] { return Dataset::range(start, stop, step); });
@@ -302,6 +281,9 @@ void bind_sources(nb::module_& module) {
         owning([&] { return Dataset::zip({parts.begin(), parts.end()}, {strict}); });
     for (const OwningDataset& part : parts) zipped.owned.add(part.owned);
     return zipped;
+  });
+  module.def("truncate", [](std::int64_t length, const std::string& path, bool last) {
+    return truncate(length, path, last ? Keep::last : Keep::first);
   });
   module.def("cast",
              [](nb::handle dtype, const std::string& path) { return cast(dtype_of(dtype), path); });
@@ -392,46 +374,52 @@ void bind_lengths_of(DatasetClass& dataset) {
   dataset.def(
       "bucket_by_length",
       [](const OwningDataset& self, const std::vector<std::int64_t>& boundaries,
-         const std::vector<std::int64_t>& sizes, const std::string& field,
-         const std::optional<PaddingRules>& rules, const OptionalTail& tail, bool drop) {
+         const std::vector<std::int64_t>& sizes, const BucketArguments& arguments,
+         nb::handle length) {
         return owning(
             [&] {
-              return self.bucket_by_length(boundaries, sizes,
-                                           bucket_options(field, rules, tail, drop));
+              return self.bucket_by_length(boundaries, sizes, bucket_options(arguments, length));
             },
             self);
       },
-      nb::arg("boundaries"), nb::arg("batch_sizes"), nb::arg("field"), nb::arg("rules").none(),
-      nb::arg("tail").none(), nb::arg("drop_remainder"));
+      nb::arg("boundaries"), nb::arg("batch_sizes"), nb::arg("arguments"),
+      nb::arg("length").none());
   dataset.def(
       "batch_by_tokens",
       [](const OwningDataset& self, std::int64_t max_tokens,
-         const std::vector<std::int64_t>& boundaries, const std::string& field,
-         const std::optional<PaddingRules>& rules, const OptionalTail& tail, bool drop) {
+         const std::vector<std::int64_t>& boundaries, const BucketArguments& arguments) {
         return owning(
             [&] {
-              return self.batch_by_tokens(max_tokens, bucket_options(field, rules, tail, drop),
+              return self.batch_by_tokens(max_tokens, bucket_options(arguments, nb::none()),
                                           boundaries);
             },
             self);
       },
-      nb::arg("max_tokens"), nb::arg("boundaries"), nb::arg("field"), nb::arg("rules").none(),
-      nb::arg("tail").none(), nb::arg("drop_remainder"));
+      nb::arg("max_tokens"), nb::arg("boundaries"), nb::arg("arguments"));
+  dataset.def(
+      "window",
+      [](const OwningDataset& self, std::uint64_t size, const std::optional<std::uint64_t>& shift,
+         std::uint64_t stride, bool drop) {
+        return owning([&] { return self.window(size, {shift, stride, drop}); }, self);
+      },
+      nb::arg("size"), nb::arg("shift").none(), nb::arg("stride"), nb::arg("drop_remainder"));
   dataset.def(
       "pack",
       [](const OwningDataset& self, std::int64_t length, bool best_fit,
          const std::optional<std::int64_t>& separator, int too_long, std::int64_t pad,
-         const std::string& field, const std::string& mask, bool cu_seqlens) {
+         const std::string& field, const std::string& mask, bool one_document, bool cu_seqlens) {
         return owning(
             [&] {
-              return self.pack(length,
-                               {best_fit ? PackHow::best_fit : PackHow::stream, separator,
-                                static_cast<LongDocument>(too_long), pad, field, mask, cu_seqlens});
+              return self.pack(length, {best_fit ? PackHow::best_fit : PackHow::stream, separator,
+                                        static_cast<LongDocument>(too_long), pad, field, mask,
+                                        one_document ? PackAttention::row : PackAttention::document,
+                                        cu_seqlens});
             },
             self);
       },
       nb::arg("length"), nb::arg("best_fit"), nb::arg("separator").none(), nb::arg("too_long"),
-      nb::arg("pad"), nb::arg("field"), nb::arg("mask"), nb::arg("cu_seqlens"));
+      nb::arg("pad"), nb::arg("field"), nb::arg("mask"), nb::arg("one_document"),
+      nb::arg("cu_seqlens"));
 }
 
 void bind_batches_of(DatasetClass& dataset) {
@@ -487,6 +475,16 @@ void bind_dataset(nb::module_& module) {
               bool random) { new (self) MapArguments{title, name, seed, keyed, random}; })
       .def_ro("keyed", &MapArguments::keyed)
       .def_ro("random", &MapArguments::random);
+  nb::class_<BucketArguments>(module, "BucketArguments")
+      .def(
+          "__init__",
+          [](BucketArguments* self, const std::string& field,
+             const std::optional<PaddingRules>& rules, const OptionalTail& tail, bool drop,
+             bool pad_to_boundary, const std::optional<std::uint64_t>& window) {
+            new (self) BucketArguments{field, rules, tail, drop, pad_to_boundary, window};
+          },
+          nb::arg("field"), nb::arg("rules").none(), nb::arg("tail").none(),
+          nb::arg("drop_remainder"), nb::arg("pad_to_boundary"), nb::arg("window").none());
   nb::class_<WorkerSetup>(module, "WorkerSetup", "What worker processes are started with.")
       .def("__init__", [](WorkerSetup* self, const std::vector<std::string>& command,
                           const nb::bytes& setup, const std::string& title, unsigned workers) {
@@ -525,7 +523,6 @@ void bind_dataset(nb::module_& module) {
   dataset.def("describe", &Dataset::describe);
   dataset.def("sample", sample);
   bind_sources(module);
-  bind_ragged_sources(module);
 }
 
 }  // namespace penstock::python

@@ -21,6 +21,7 @@ NB_MODULE(_native, module) {
   penstock::python::bind_stacks(module);
   penstock::python::bind_errors(module);
   penstock::python::bind_dataset(module);
+  penstock::python::bind_tables(module);
   penstock::python::bind_image(module);
   penstock::python::bind_functions(module);
   penstock::python::bind_batch(module);

@@ -63,6 +63,7 @@ from .strategy import (
     get_strategy,
     replica_context,
 )
+from .tables import from_arrow, from_text
 
 if _typing.TYPE_CHECKING:
     from . import keras, torch
@@ -73,10 +74,10 @@ __all__ = [
     "Error", "Feed", "Field", "FolderIndex", "ImageFolder", "InternalError", "IoError",
     "Ledger", "Loader", "MirroredStrategy", "OneDeviceStrategy", "PerReplica", "Plan", "Ragged",
     "Replica", "Report", "ResourceError", "SampleError", "Sequence", "StateError", "Step",
-    "Strategy", "cast", "from_generator", "from_index", "from_megatron", "from_paths",
-    "from_ragged", "from_sequence", "from_tensor_slices", "from_tensors", "from_windows",
-    "get_strategy", "image", "image_folder", "list_files", "list_images", "range", "read_file",
-    "replica_context", "rng", "tokens", "zip",
+    "Strategy", "cast", "from_arrow", "from_generator", "from_index", "from_megatron",
+    "from_paths", "from_ragged", "from_sequence", "from_tensor_slices", "from_tensors",
+    "from_text", "from_windows", "get_strategy", "image", "image_folder", "list_files",
+    "list_images", "range", "read_file", "replica_context", "rng", "tokens", "zip",
 ]
 
 

@@ -25,6 +25,7 @@ from .errors import ConfigError
 from .foreign import explained, verb_is_missing
 from .functions import check_callable, map_arguments, name_of
 from .image import Chain
+from .lengths import TAILS, LengthVerbs
 from .spec import Spec
 from .workers import check_workers, worker_setup_of
 
@@ -34,7 +35,6 @@ UNKNOWN = -2
 T = TypeVar("T")
 
 THREADS_MAX = 2**31 - 1
-TAILS = ("short", "even", "pad", "drop", "wrap", "strict")
 
 
 class _Words(type):
@@ -45,7 +45,7 @@ class _Words(type):
 
 
 @explained
-class Dataset(metaclass=_Words):
+class Dataset(LengthVerbs, metaclass=_Words):
     """Describes a pipeline; `Loader` runs it. Verbs return a new dataset, this one is unchanged.
 
     Elements are arrays, numbers, str or bytes, and dicts and tuples of these. A function receives
@@ -280,90 +280,6 @@ class Dataset(metaclass=_Words):
         return Dataset(batched.map_op(_native.collate_op(collate_fn, name or name_of(collate_fn),
                                                          spec, setup)))
 
-    def padded_batch(self, size: int, *, values: float | dict[str, float] = 0,
-                     multiple_of: int | None = None, length: int | None = None,
-                     side: str = "right", tail: str | None = None,
-                     drop_remainder: bool = False) -> Dataset:
-        """Like `batch`, with rows padded to one size: that of the longest row of the share.
-
-        `values` is what fields are padded with: a number for all fields, or a dict from fields to
-        numbers; other fields then stay ragged. Lengths are rounded up to a multiple of
-        `multiple_of`; with `length` every row gets this length, and a longer row is an error.
-        Sizes that a spec declares are not padded. `batch.lengths(field)` has the lengths before
-        padding.
-        """
-        choice("padded_batch", "tail", tail, TAILS)
-        return Dataset(self._native.padded_batch(
-            whole("padded_batch", "size", size, least=1, remedy="a number of samples from 1 on"),
-            padding_rules("padded_batch", values, multiple_of, length, side), tail,
-            flag("padded_batch", "drop_remainder", drop_remainder)))
-
-    def bucket_by_length(self, boundaries: Iterable[int], batch_sizes: Iterable[int], *,
-                         field: str = "", values: float | dict[str, float] | None = 0,
-                         multiple_of: int | None = None, side: str = "right",
-                         tail: str | None = None, drop_remainder: bool = False) -> Dataset:
-        """Batches of samples of similar lengths: every sample once, only the last step of a bucket
-        short.
-
-        Bucket i has the lengths from `boundaries[i - 1]` to below `boundaries[i]`, in steps of
-        `batch_sizes[i]` samples; the last size is for longer samples. The length is the first size
-        of `field`. After `shuffle()`, samples are shuffled within their buckets and the steps of
-        all buckets among each other; otherwise the buckets follow each other. Lengths are counted
-        once, when a loader is created. Rows are padded as by `padded_batch`; `values=None` leaves
-        them ragged. For indexed data.
-        """
-        choice("bucket_by_length", "tail", tail, TAILS)
-        return Dataset(self._native.bucket_by_length(
-            items("bucket_by_length", "boundaries", boundaries, whole),
-            items("bucket_by_length", "batch_sizes", batch_sizes, whole),
-            text("bucket_by_length", "field", field),
-            None if values is None else padding_rules("bucket_by_length", values, multiple_of, None,
-                                                      side),
-            tail, flag("bucket_by_length", "drop_remainder", drop_remainder)))
-
-    def batch_by_tokens(self, max_tokens: int, *, boundaries: Iterable[int] = (), field: str = "",
-                        values: float | dict[str, float] | None = 0, side: str = "right",
-                        tail: str | None = None, drop_remainder: bool = False) -> Dataset:
-        """Batches of as many samples of similar lengths as fit into `max_tokens`, with padding.
-
-        Buckets are about a quarter wider than their shortest sample, or have `boundaries`. The rest
-        is as for `bucket_by_length`.
-        """
-        choice("batch_by_tokens", "tail", tail, TAILS)
-        return Dataset(self._native.batch_by_tokens(
-            whole("batch_by_tokens", "max_tokens", max_tokens, least=1),
-            items("batch_by_tokens", "boundaries", boundaries, whole),
-            text("batch_by_tokens", "field", field),
-            None if values is None else padding_rules("batch_by_tokens", values, None, None, side),
-            tail, flag("batch_by_tokens", "drop_remainder", drop_remainder)))
-
-    def pack(self, length: int, *, how: str = "stream", separator: int | None = None,
-             too_long: str = "split", pad: int = 0, field: str = "", mask: str = "",
-             cu_seqlens: bool = False) -> Dataset:
-        """Packs documents into rows of `length` tokens.
-
-        A row has `tokens` (int32), `labels` (int64: the next token of the same document, -100 where
-        there is none and for padding), `positions` (from 0 in each document of the row) and
-        `document` (its number in the row, -1 for padding); with `cu_seqlens` also where documents
-        end.
-
-        `how="stream"` cuts documents where a row ends; `how="best_fit"` keeps them whole, and
-        `too_long` ("split", "cut", "drop" or "refuse") decides about those longer than a row.
-        `separator` is a token after each document. `field` has the tokens, and `mask` is a field
-        with 0 for each token that is not to be predicted.
-
-        Rows depend on the lengths, the seed of a `shuffle()` before and the epoch alone. Lengths
-        are counted once, when a loader is created. For indexed data.
-        """
-        choice("pack", "how", how, ("stream", "best_fit"))
-        policies = ("split", "cut", "drop", "refuse")
-        choice("pack", "too_long", too_long, policies)
-        return Dataset(self._native.pack(
-            whole("pack", "length", length, least=1), how == "best_fit",
-            whole_or_none("pack", "separator", separator), policies.index(too_long or "split"),
-            whole("pack", "pad", pad), text("pack", "field", field), text("pack", "mask", mask),
-            flag("pack", "cu_seqlens", cu_seqlens)))
-
     def unbatch(self) -> Dataset:
         """The rows of batches, or of elements with several rows."""
         return Dataset(self._native.unbatch())
@@ -468,18 +384,6 @@ class Dataset(metaclass=_Words):
         keras = ("\nfor Keras: ps.keras.dataset(ps.Loader(dataset.batch(n)))"
                  if "keras" in sys.modules else "")
         return f"<penstock.Dataset\n{self.describe().rstrip()}{keras}>"
-
-
-def padding_rules(word: str, values: Any, multiple_of: int | None, length: int | None,
-                  side: str) -> list[tuple[str | None, float, bool, int | None, int]]:
-    """How each field is padded: one rule for all of them, or one per field."""
-    choice(word, "side", side, ("right", "left"))
-    multiple = whole_or_none(word, "multiple_of", multiple_of, least=1) or 1
-    exact = whole_or_none(word, "length", length)
-    by_path = values.items() if isinstance(values, dict) else [(None, values)]
-    return [(None if path is None else text(word, "values", path),
-             float(number_of(word, "values", value)), side == "left", exact, multiple)
-            for path, value in by_path]
 
 
 def _has_one_shape(spec: Spec) -> bool:

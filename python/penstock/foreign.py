@@ -147,9 +147,7 @@ _MIXTURE = (f"{_NOT_YET}: ps.zip, concatenate and interleave combine datasets, a
 # Names on a Dataset, on its class and on the package.
 VERBS: dict[str, str] = {
     "as_numpy_iterator": "iterate the dataset: `for x in dataset` yields NumPy values",
-    "ragged_batch": _RAGGED, "sparse_batch": _RAGGED,
-    "bucket_by_sequence_length": "use bucket_by_length(boundaries, batch_sizes, field=...)",
-    "group_by_window": _NOT_YET, "window": _NOT_YET,
+    "sparse_batch": _RAGGED, "group_by_window": _NOT_YET,
     "reduce": "use Python: functools.reduce(fn, dataset, start)",
     "unique": f"{_NOT_YET}: use filter, or numpy.unique on the array",
     "rejection_resample": f"{_NOT_YET}: use filter(lambda x, rng: ...)",

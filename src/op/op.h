@@ -84,5 +84,6 @@ std::shared_ptr<const Op> make_one_hot(const Json& arguments);
 std::shared_ptr<const Op> make_mixup(const Json& arguments);
 std::shared_ptr<const Op> make_cutmix(const Json& arguments);
 std::shared_ptr<const Op> make_read_file(const Json& arguments);
+std::shared_ptr<const Op> make_truncate(const Json& arguments);
 
 }  // namespace penstock

@@ -10,21 +10,44 @@
 #include <vector>
 
 #include "plan/failures.h"
+#include "sample/packed_field.h"
 #include "sample/rows.h"
 
 namespace penstock {
 namespace {
 
+/// The rows of a field whose sizes differ, or may differ from batch to batch, as one tensor.
+Result<Tensor> padded_tensor(const FieldSpec& field, std::span<const Tensor> rows,
+                             const FieldPadding& rule) {
+  std::vector<RowValue> values;
+  for (const Tensor& row : rows) values.push_back({row.raw(), &row.shape()});
+  auto packed = std::make_shared<PackedField>();
+  if (const auto wrong = pad_rows(field, values, rule, *packed))
+    return Failure{wrong->why, {}, wrong->remedy, nullptr, wrong->row};
+  Shape shape = *packed->row_shape;
+  shape.insert(shape.begin(), static_cast<std::int64_t>(rows.size()));
+  return Tensor::view(field.dtype, std::move(shape), packed->values, packed);
+}
+
 /// All rows as one sample: each field with the rows as first dimension.
-Sample whole_sample(const BlockView& block) {
+Result<Sample> whole_sample(const BlockView& block, const Padding* padding) {
   std::vector<Tensor> leaves;
   for (std::size_t i = 0; i < block.columns.size(); ++i) {
     const FieldSpec& field = block.spec->fields[i];
+    const Column& column = block.columns[i];
+    if (!column.dense()) {
+      // The results of a function of whole batches have one size, and need no rule.
+      const FieldPadding* const rule = padding == nullptr ? nullptr : padding->of(field.path);
+      auto padded = padded_tensor(field, {column.tensors, block.rows},
+                                  rule == nullptr ? FieldPadding{} : *rule);
+      if (!padded) return std::move(padded.failure());
+      leaves.push_back(std::move(*padded));
+      continue;
+    }
     Shape shape{static_cast<std::int64_t>(block.rows)};
     shape.insert(shape.end(), field.shape.begin(), field.shape.end());
     leaves.push_back(Tensor::view(field.dtype, std::move(shape),
-                                  {block.columns[i].data, block.rows * block.columns[i].row_bytes},
-                                  nullptr));
+                                  {column.data, block.rows * column.row_bytes}, nullptr));
   }
   return Sample::assemble(block.spec->structure, std::move(leaves));
 }
@@ -57,9 +80,9 @@ Result<void> take_apart(const Sample& made, const BlockView& out) {
 }
 
 /// Row-wise ops skip failed rows if the policy allows; a function of the whole batch fails as a
-/// whole.
+/// whole. The first one receives fields as `padding` says; null: they have one size.
 Result<void> apply(const WholeOp& step, const IdSpace& ids, std::uint64_t pass, const BlockView& in,
-                   const BlockView& out, const Context& context) {
+                   const BlockView& out, const Padding* padding, const Context& context) {
   Result<void> done;
   OpContext op_context(context);
   if (step.op->row_wise()) {
@@ -79,7 +102,9 @@ Result<void> apply(const WholeOp& step, const IdSpace& ids, std::uint64_t pass, 
     if (step.op->draws_by_row()) op_context.rng = &rng;
     done = step.op->run(in, out, op_context);
   } else {
-    auto made = step.op->run_sample(whole_sample(in), op_context, 0);
+    auto whole = whole_sample(in, padding);
+    if (!whole) return at_sample(std::move(whole.failure()), ids, in);
+    auto made = step.op->run_sample(*whole, op_context, 0);
     done = made ? take_apart(*made, out) : Result<void>(std::move(made.failure()));
   }
   if (!done) done.failure().where.op = step.place.title;
@@ -122,7 +147,9 @@ bool is_whole(const Program& program, const Place& place) {
 }
 
 BatchForm form_of(const Program& program, const Place& place) {
-  return {is_whole(program, place), program.chains[place.leaf].padding.get()};
+  // A function of whole batches has received padded rows already.
+  const bool whole = is_whole(program, place);
+  return {whole, whole ? nullptr : program.chains[place.leaf].padding.get()};
 }
 
 Result<void> compute_rows(const Program& program, const Place& place, std::uint64_t first_row,
@@ -267,7 +294,9 @@ Result<void> compute_step(const Program& program, const Place& place,
     if (good_rows.empty()) break;  // do not call functions for zero rows
     auto next = std::make_unique<ScratchBlock>(step.spec, good_rows.size(), context.scratch,
                                                block->view().identity);
-    done = apply(step, chain.samples->ids(), place.turn.pass, block->view(), next->view(), context);
+    const bool first_function = &step == &chain.whole.front();
+    done = apply(step, chain.samples->ids(), place.turn.pass, block->view(), next->view(),
+                 first_function ? chain.padding.get() : nullptr, context);
     if (!done) return done;
     tell(failures, next->view().identity.failed, good_rows, destinations);
     block =

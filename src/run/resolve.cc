@@ -25,6 +25,7 @@
 #include "sample/rows.h"
 #include "trace/activity.h"
 #include "verb/lengths.h"
+#include "verb/row_lengths.h"
 #include "verb/select.h"
 
 namespace penstock {
@@ -182,49 +183,16 @@ std::uint64_t random_ops(const Node& node) {
   return count + (op && op->random() ? 1 : 0);
 }
 
-/// The first size of the field at `path`, by row.
-class RowLengths {
- public:
-  RowLengths(const BlockView& rows, const std::string& path) : rows_(rows), path_(path) {
-    if (rows_.samples != nullptr) return;
-    index_ = field_index("the length", path, *rows_.spec);
-  }
-  Result<std::uint32_t> operator[](std::size_t row) const {
-    const Tensor* tensor = nullptr;
-    if (rows_.samples != nullptr) {
-      tensor = &rows_.samples[row][path_];
-    } else if (!rows_.columns[index_].dense()) {
-      tensor = rows_.columns[index_].tensors + row;
-    }
-    const FieldSpec* const field = rows_.samples == nullptr ? &rows_.spec->fields[index_] : nullptr;
-    const Dtype dtype = tensor != nullptr ? tensor->dtype() : field->dtype;
-    const Shape& shape = tensor != nullptr ? tensor->shape() : field->shape;
-    if (is_variable(dtype)) return static_cast<std::uint32_t>(tensor->raw().size());
-    if (shape.empty() || shape.front() > UINT32_MAX)
-      return Failure{fmt::format("field \"{}\" is {}{}, which has no length", path_,
-                                 dtype_name(dtype), shape_text(shape)),
-                     {},
-                     "name a field with one dimension or more",
-                     nullptr,
-                     row};
-    return static_cast<std::uint32_t>(shape.front());
-  }
-
- private:
-  const BlockView& rows_;
-  const std::string& path_;
-  std::size_t index_ = 0;
-};
-
-std::shared_ptr<const Lengths> count_lengths(const Dataset& input, const std::string& field,
+std::shared_ptr<const Lengths> count_lengths(const Dataset& input, const LengthRule& rule,
                                              const std::function<void()>& while_waiting) {
   const std::uint64_t size = input.cardinality().count();
   auto lengths = std::make_shared<Lengths>();
   lengths->of.resize(size);
   const auto search = std::make_shared<Search>(
-      "lengths", compile_samples(*input.node(), {}), size,
-      [lengths, field](std::uint64_t first, const BlockView& rows) -> Result<void> {
-        const RowLengths found(rows, field);
+      "lengths",
+      measured_stage(compile_samples(*input.node(), {}), rule, random_ops(*input.node())), size,
+      [lengths, rule](std::uint64_t first, const BlockView& rows) -> Result<void> {
+        const RowLengths found(rows, rule);
         for (std::size_t row = 0; row < rows.rows; ++row) {
           auto length = found[row];
           if (!length) return std::move(length.failure());
@@ -243,7 +211,7 @@ std::shared_ptr<const Lengths> count_lengths(const Dataset& input, const std::st
 std::shared_ptr<const Chosen> find_bucket(const Dataset& input, const LengthRange& range,
                                           const std::function<void()>& while_waiting) {
   const auto lengths =
-      range.lengths->get([&] { return count_lengths(input, range.field, while_waiting); });
+      range.lengths->get([&] { return count_lengths(input, range.rule, while_waiting); });
   const std::uint64_t size = lengths->of.size();
   std::vector<std::uint64_t> words((size + 63) / 64, 0);
   for (std::uint64_t i = 0; i < size; ++i) {
@@ -288,9 +256,10 @@ Dataset Dataset::resolve(const std::function<void()>& while_waiting) const {
   std::vector<Dataset> inputs;
   for (const NodePtr& input : node_->inputs)
     inputs.push_back(Dataset(input).resolve(while_waiting));
-  if (const auto* needs = dynamic_cast<const NeedsLengths*>(node_->verb.get()))
+  const auto* const needs = dynamic_cast<const NeedsLengths*>(node_->verb.get());
+  if (needs != nullptr && node_->facts().unresolved)
     return needs->with_lengths(*node_, inputs.front(), needs->length_cell()->get([&] {
-      return count_lengths(inputs.front(), needs->length_field(), while_waiting);
+      return count_lengths(inputs.front(), needs->length_rule(), while_waiting);
     }));
   const auto* select = node_->as<Select>();
   if (select == nullptr || select->selection().chosen) return node_->verb->apply(*node_, inputs);

@@ -73,6 +73,20 @@ Tensor Tensor::view(Dtype dtype, Shape shape, std::span<const std::byte> data,
   return tensor;
 }
 
+Tensor Tensor::rows(std::int64_t first, std::int64_t count) const {
+  if (shape_.empty() || first < 0 || count < 0 || first > shape_.front() - count)
+    throw ConfigError(fmt::format("rows {} to {} of a tensor {}{}", first, first + count - 1,
+                                  dtype_name(dtype_), shape_text(shape_)));
+  const std::size_t row_bytes =
+      shape_.front() == 0 ? 0 : size_ / static_cast<std::size_t>(shape_.front());
+  Shape shape = shape_;
+  shape.front() = count;
+  return view(dtype_, std::move(shape),
+              raw().subspan(static_cast<std::size_t>(first) * row_bytes,
+                            static_cast<std::size_t>(count) * row_bytes),
+              owner_);
+}
+
 Tensor Tensor::kept() const {
   return owner_ ? *this : copy(dtype_, shape_, raw());
 }

@@ -10,6 +10,7 @@
 #include "plan/flows.h"
 #include "sample/packed_field.h"
 #include "sample/rows.h"
+#include "verb/bucket_stream.h"
 #include "verb/catalogue.h"
 #include "verb/kinds.h"
 
@@ -66,13 +67,6 @@ Json written(const FieldPadding& rule) {
   return json;
 }
 
-Json written(const Padding& padding) {
-  Json json{{"fields", Json::object()}};
-  if (!padding.only_named) json["all"] = written(padding.all);
-  for (const auto& [path, rule] : padding.fields) json["fields"][path] = written(rule);
-  return json;
-}
-
 class BatchVerb final : public Verb {
  public:
   BatchVerb(std::uint64_t size, std::optional<Tail> tail, std::shared_ptr<const Padding> padding)
@@ -94,12 +88,12 @@ class BatchVerb final : public Verb {
     lines.push_back(line(tail));
   }
   void add_values(const Node&, Digest& digest) const override {
-    if (padding_) digest.add(written(*padding_).dump());
+    if (padding_) digest.add(padding_written(*padding_).dump());
   }
   [[nodiscard]] Json arguments() const override {
     Json arguments{{"size", size_}};
     if (tail_) arguments["tail"] = tail_name(*tail_);
-    if (padding_) arguments["padding"] = written(*padding_);
+    if (padding_) arguments["padding"] = padding_written(*padding_);
     return arguments;
   }
   [[nodiscard]] Dataset apply(const Node&, const std::vector<Dataset>& inputs) const override {
@@ -156,6 +150,7 @@ class BatchVerb final : public Verb {
     return of(node.input().size, tail);
   }
 
+  [[nodiscard]] const Padding* padding() const { return padding_.get(); }
   [[nodiscard]] Groups of(const Cardinality& samples, std::optional<Tail> tail) const {
     const Tail unnamed = PENSTOCK_OFF("tail.short") ? Tail::drop : Tail::short_;
     const Tail policy = tail_.value_or(tail.value_or(unnamed));
@@ -198,43 +193,6 @@ Dataset add_batch(const Dataset& input, std::int64_t size, const BatchOptions& o
   return make_counted(word, std::move(node));
 }
 
-/// Fields that the padding names must exist, and its values must be values of their dtypes.
-void check_padding(const Padding& padding, const ElementSpec& spec) {
-  static constexpr std::int64_t kLengthMax = std::int64_t{1} << 32;
-  const auto check = [](const std::string& name, const FieldPadding& rule) {
-    if (rule.multiple_of < 1)
-      throw ConfigError(fmt::format("padded_batch: multiple_of must be positive, got {}{}",
-                                    rule.multiple_of, name));
-    if (const std::int64_t most = std::max(rule.multiple_of, rule.length.value_or(0));
-        most > kLengthMax)
-      throw ConfigError(fmt::format("padded_batch: rows of length {}{} are too long", most, name),
-                        {}, fmt::format("pad to at most {}", kLengthMax));
-    if (rule.length && *rule.length < 0)
-      throw ConfigError(
-          fmt::format("padded_batch: length must not be negative, got {}{}", *rule.length, name));
-  };
-  check("", padding.all);
-  for (const auto& [path, rule] : padding.fields) {
-    check(fmt::format(" for field \"{}\"", path), rule);
-    if (!spec.known) continue;
-    const auto index = spec.find(path);
-    if (!index)
-      throw ConfigError(fmt::format("padded_batch: no field \"{}\" in {}", path, spec.text()));
-    const FieldSpec& field = spec.fields[*index];
-    if (is_variable(field.dtype) || field.shape.empty())
-      throw ConfigError(
-          fmt::format("padded_batch: field \"{}\" ({}) has no length to pad", path, field.text()));
-  }
-  for (const FieldSpec& field : spec.fields) {
-    const FieldPadding* const rule = padding.of(field.path);
-    if (rule == nullptr || is_dense(field) || is_variable(field.dtype)) continue;
-    if (!value_bytes(rule->value, field.dtype))
-      throw ConfigError(fmt::format("padded_batch: {} cannot be a value of field \"{}\" ({})",
-                                    rule->value, field.path, field.text()),
-                        {}, "pad with a value of its dtype, or name a value for each field");
-  }
-}
-
 FieldPadding field_padding_parsed(const Json& rule) {
   FieldPadding parsed;
   parsed.value = rule.at("value").get<double>();
@@ -262,12 +220,69 @@ std::optional<std::string> batch_of_batches(const ElementSpec& element) {
       element.text(), first.front());
 }
 
+const Padding* padding_of(const Node& leaf) {
+  const auto* const batch = leaf.as<BatchVerb>();
+  return batch == nullptr ? stream_padding_of(leaf) : batch->padding();
+}
+
+Json padding_written(const Padding& padding) {
+  Json json{{"fields", Json::object()}};
+  if (!padding.only_named) json["all"] = written(padding.all);
+  for (const auto& [path, rule] : padding.fields) json["fields"][path] = written(rule);
+  return json;
+}
+
+Padding padding_parsed(const Json& padding) {
+  Padding parsed;
+  parsed.only_named = !padding.contains("all");
+  if (!parsed.only_named) parsed.all = field_padding_parsed(padding.at("all"));
+  for (const auto& [path, rule] : padding.at("fields").items())
+    parsed.fields.emplace_back(path, field_padding_parsed(rule));
+  return parsed;
+}
+
+void check_padding(const char* word, const Padding& padding, const ElementSpec& spec) {
+  static constexpr std::int64_t kLengthMax = std::int64_t{1} << 32;
+  const auto check = [word](const std::string& name, const FieldPadding& rule) {
+    if (rule.multiple_of < 1)
+      throw ConfigError(
+          fmt::format("{}: multiple_of must be positive, got {}{}", word, rule.multiple_of, name));
+    if (const std::int64_t most = std::max(rule.multiple_of, rule.length.value_or(0));
+        most > kLengthMax)
+      throw ConfigError(fmt::format("{}: rows of length {}{} are too long", word, most, name), {},
+                        fmt::format("pad to at most {}", kLengthMax));
+    if (rule.length && *rule.length < 0)
+      throw ConfigError(
+          fmt::format("{}: length must not be negative, got {}{}", word, *rule.length, name));
+  };
+  check("", padding.all);
+  for (const auto& [path, rule] : padding.fields) {
+    check(fmt::format(" for field \"{}\"", path), rule);
+    if (!spec.known) continue;
+    const auto index = spec.find(path);
+    if (!index)
+      throw ConfigError(fmt::format("{}: no field \"{}\" in {}", word, path, spec.text()));
+    const FieldSpec& field = spec.fields[*index];
+    if (is_variable(field.dtype) || field.shape.empty())
+      throw ConfigError(
+          fmt::format("{}: field \"{}\" ({}) has no length to pad", word, path, field.text()));
+  }
+  for (const FieldSpec& field : spec.fields) {
+    const FieldPadding* const rule = padding.of(field.path);
+    if (rule == nullptr || is_dense(field) || is_variable(field.dtype)) continue;
+    if (!value_bytes(rule->value, field.dtype))
+      throw ConfigError(fmt::format("{}: {} cannot be a value of field \"{}\" ({})", word,
+                                    rule->value, field.path, field.text()),
+                        {}, "pad with a value of its dtype, or name a value for each field");
+  }
+}
+
 Dataset Dataset::batch(std::int64_t size, const BatchOptions& options) const {
   return add_batch(*this, size, options, nullptr);
 }
 
 Dataset Dataset::padded_batch(std::int64_t size, const PaddedBatchOptions& options) const {
-  check_padding(options.padding, element_spec());
+  check_padding("padded_batch", options.padding, element_spec());
   return add_batch(*this, size, {options.tail, options.drop_remainder},
                    std::make_shared<const Padding>(options.padding));
 }
@@ -281,11 +296,7 @@ Dataset parse_batch(const Parsed& parsed) {
 Dataset parse_padded_batch(const Parsed& parsed) {
   PaddedBatchOptions options;
   if (parsed.arguments.contains("tail")) options.tail = tail_parsed(parsed.text("tail"));
-  const Json& padding = parsed.arguments.at("padding");
-  options.padding.only_named = !padding.contains("all");
-  if (!options.padding.only_named) options.padding.all = field_padding_parsed(padding.at("all"));
-  for (const auto& [path, rule] : padding.at("fields").items())
-    options.padding.fields.emplace_back(path, field_padding_parsed(rule));
+  options.padding = padding_parsed(parsed.arguments.at("padding"));
   return parsed.input().padded_batch(parsed.number("size"), options);
 }
 

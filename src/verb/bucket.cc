@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "op/op.h"
+#include "verb/bucket_stream.h"
 #include "verb/concatenate.h"
 #include "verb/select.h"
 #include "verb/shuffle.h"
@@ -20,27 +22,65 @@ void check_boundaries(const char* word, const std::vector<std::int64_t>& boundar
                         {}, "boundaries are lengths from 1 on, each above the one before");
 }
 
-struct Bucket {
-  LengthRange range;
-  std::int64_t size = 1;  // samples of a step
-};
+LengthRule rule_of(const BucketOptions& options) {
+  if (!options.length) return {options.field};
+  if (!options.field.empty())
+    throw ConfigError("bucket_by_length: a field and a function for the length are both set");
+  MapOptions map;
+  map.name = "length";
+  map.spec = ElementSpec::single(Dtype::i64);
+  return {{},
+          make_sample_op({false,
+                          [length = options.length](const Sample& sample, Rng&) {
+                            return Sample(Tensor::scalar(length(sample)));
+                          }},
+                         map)};
+}
 
+/// The padding of one bucket.
+std::optional<Padding> padding_for(const Bucket& bucket, const BucketOptions& options) {
+  std::optional<Padding> padding = options.padding;
+  if (!padding || !options.pad_to_boundary || bucket.high == UINT64_MAX) return padding;
+  const auto longest = static_cast<std::int64_t>(bucket.high - 1);
+  padding->all.length = longest;
+  for (auto& [path, rule] : padding->fields) rule.length = longest;
+  return padding;
+}
+
+Dataset of_stream(const Dataset& input, const std::vector<Bucket>& buckets,
+                  const BucketOptions& options) {
+  if (options.pad_to_boundary)
+    throw ConfigError("bucket_by_length: the steps of a stream cannot be padded to the boundary",
+                      {}, "pad to a multiple, or use indexed data");
+  StreamBuckets settings{buckets, rule_of(options), options.tail, nullptr, options.window};
+  if (options.drop_remainder) settings.tail = Tail::drop;
+  if (options.padding) settings.padding = std::make_shared<const Padding>(*options.padding);
+  return add_stream_buckets(input, std::move(settings));
+}
+
+/// Lengths from `refused` on are an error.
 Dataset join(const char* word, const Dataset& input, const std::vector<Bucket>& buckets,
-             const BucketOptions& options) {
+             const BucketOptions& options, std::uint64_t refused = UINT64_MAX) {
   refuse_if_batched(input, word, fmt::format("put {} in the place of batch()", word));
+  if (options.drop_remainder && options.tail && *options.tail != Tail::drop)
+    throw ConfigError(fmt::format("{}: drop_remainder and another tail policy are both set", word));
+  if (input.streamed()) return of_stream(input, buckets, options);
+  if (options.window)
+    throw ConfigError(fmt::format("{}: window is for streams; this data is indexed", word), {},
+                      "leave it out: every step but the last of a bucket is full");
+  const LengthRule rule = rule_of(options);
   const std::optional<ShuffleOptions> shuffled = whole_shuffle(*input.node());
   const Dataset samples = shuffled ? Dataset(input.node()->inputs.front()) : input;
   const auto lengths = std::make_shared<LengthCell>();
   std::vector<Dataset> parts;
   for (const Bucket& bucket : buckets) {
-    auto range = std::make_shared<LengthRange>(bucket.range);
-    range->field = options.field;
-    range->lengths = lengths;
-    Dataset part = add_select(samples, {.range = std::move(range)});
+    Dataset part = add_select(samples, {.range = std::make_shared<const LengthRange>(LengthRange{
+                                            rule, bucket.low, bucket.high, refused, lengths})});
     if (shuffled) part = part.shuffle(*shuffled);
-    part = options.padding ? part.padded_batch(bucket.size, {*options.padding, options.tail,
-                                                             options.drop_remainder})
-                           : part.batch(bucket.size, {options.tail, options.drop_remainder});
+    const std::optional<Padding> padding = padding_for(bucket, options);
+    part = padding
+               ? part.padded_batch(bucket.size, {*padding, options.tail, options.drop_remainder})
+               : part.batch(bucket.size, {options.tail, options.drop_remainder});
     parts.push_back(part);
   }
   const Dataset all = join_all(parts, true);
@@ -62,7 +102,7 @@ Dataset Dataset::bucket_by_length(const std::vector<std::int64_t>& boundaries,
   for (std::size_t i = 0; i < batch_sizes.size(); ++i) {
     const std::uint64_t high =
         i < boundaries.size() ? static_cast<std::uint64_t>(boundaries[i]) : UINT64_MAX;
-    buckets.push_back({{"", low, high}, batch_sizes[i]});
+    buckets.push_back({low, high, batch_sizes[i]});
     low = high;
   }
   return join("bucket_by_length", *this, buckets, options);
@@ -89,11 +129,11 @@ Dataset Dataset::batch_by_tokens(std::int64_t max_tokens, const BucketOptions& o
   std::uint64_t low = 0;
   for (const std::int64_t end : boundaries) {
     const auto high = static_cast<std::uint64_t>(end);
-    buckets.push_back({{"", low, high, static_cast<std::uint64_t>(boundaries.back())},
-                       max_tokens / std::max<std::int64_t>(1, end - 1)});
+    buckets.push_back({low, high, max_tokens / std::max<std::int64_t>(1, end - 1)});
     low = high;
   }
-  return join("batch_by_tokens", *this, buckets, options);
+  return join("batch_by_tokens", *this, buckets, options,
+              static_cast<std::uint64_t>(boundaries.back()));
 }
 
 }  // namespace penstock

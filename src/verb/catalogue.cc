@@ -22,6 +22,7 @@ namespace penstock {
   VERB(flat_map)             \
   VERB(from_megatron)        \
   VERB(from_paths)           \
+  VERB(from_text)            \
   VERB(image_folder)         \
   VERB(interleave)           \
   VERB(list_files)           \
@@ -36,10 +37,12 @@ namespace penstock {
   VERB(shuffle)              \
   VERB(skip)                 \
   VERB(split)                \
+  VERB(stream_buckets)       \
   VERB(take)                 \
   VERB(take_while)           \
   VERB(tokens)               \
   VERB(unbatch)              \
+  VERB(window)               \
   VERB(with_options)         \
   VERB(zip)
 

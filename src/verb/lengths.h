@@ -13,6 +13,13 @@
 namespace penstock {
 
 class Node;
+class Op;
+
+/// What the length of a sample is: the first size of a field, or what a function returns.
+struct LengthRule {
+  std::string field = {};
+  std::shared_ptr<const Op> measure = {};  // returns i64; null: the field counts
+};
 
 /// A value that is computed once and shared by all copies of a dataset. Thread-safe.
 template <typename Value>
@@ -31,7 +38,9 @@ class SharedOnce {
   std::shared_ptr<const Value> value_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
-/// The first size of a field of each sample.
+/// Throws ConfigError if the rule has a function, which cannot be written as text.
+void refuse_measure(const LengthRule& rule);
+
 struct Lengths {
   std::vector<std::uint32_t> of;
   std::string digest;
@@ -42,8 +51,7 @@ using LengthCell = SharedOnce<Lengths>;
 class NeedsLengths {
  public:
   virtual ~NeedsLengths() = default;
-  /// The field whose first size is the length.
-  [[nodiscard]] virtual const std::string& length_field() const = 0;
+  [[nodiscard]] virtual LengthRule length_rule() const = 0;
   [[nodiscard]] virtual const std::shared_ptr<LengthCell>& length_cell() const = 0;
   /// The same verb on `input`, with its lengths.
   [[nodiscard]] virtual Dataset with_lengths(const Node& node, const Dataset& input,

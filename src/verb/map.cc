@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "penstock/image.h"
 #include "plan/flow_kinds.h"
 #include "plan/run_stage.h"
 #include "sample/rows.h"
+#include "verb/batch.h"
 #include "verb/catalogue.h"
 #include "verb/kinds.h"
 
@@ -147,16 +150,26 @@ bool after_whole_batches(const Node& node) {
              [](const Node& at) { return at.is_leaf(); }) != nullptr;
 }
 
+/// True if every batch of `node` pads the field, so that it is one tensor.
+bool is_padded(const Node& node, const FieldSpec& field) {
+  if (is_variable(field.dtype)) return false;
+  if (!node.is_leaf())
+    return std::ranges::all_of(node.inputs,
+                               [&](const NodePtr& input) { return is_padded(*input, field); });
+  const Padding* const padding = padding_of(node);
+  return padding != nullptr && padding->of(field.path) != nullptr;
+}
+
 void check_whole(const Dataset& input, const Op& op) {
   if (!input.element_spec().known && !op.takes_lists())
     throw ConfigError(
         fmt::format("{}: a function of whole batches needs a known spec", op.describe()), {},
         "declare .spec on the map before it");
   for (const FieldSpec& field : input.element_spec().fields)
-    if (op.takes_samples() && !is_dense(field))
+    if (op.takes_samples() && !is_dense(field) && !is_padded(*input.node(), field))
       throw ConfigError(fmt::format("{}: field \"{}\" ({}) has no batch tensor", op.describe(),
                                     field.path, field.text()),
-                        {}, "map it before batch, or declare .row_wise = true");
+                        {}, "map it before batch, use padded_batch, or declare .row_wise = true");
   if (op.random() && !op.draws_by_row())
     throw ConfigError(fmt::format("{}: an Rng is keyed for one sample, this function sees a batch",
                                   op.describe()),

@@ -11,19 +11,20 @@
 #include "base/cancelled.h"
 #include "order/packing.h"
 #include "order/permutation.h"
+#include "plan/buffered_cursor.h"
 #include "plan/failures.h"
+#include "plan/flow_kinds.h"
 #include "sample/rows.h"
-#include "sample/with_type.h"
 #include "verb/catalogue.h"
 #include "verb/kinds.h"
 #include "verb/lengths.h"
+#include "verb/packed_rows.h"
 #include "verb/shuffle.h"
 
 namespace penstock {
 namespace {
 
 constexpr std::uint64_t kBlockDocuments = 4096;
-constexpr std::int64_t kNoLabel = -100;  // what losses ignore by default
 
 /// Where the rows of each block begin; depends on the lengths only.
 struct PackIndex {
@@ -67,65 +68,11 @@ std::shared_ptr<const PackIndex> index_of(std::shared_ptr<const Lengths> lengths
   return index;
 }
 
-struct PackSettings {
-  PackRules rules;
-  PackOptions options;
-  std::optional<ShuffleOptions> shuffle;  // of the documents of a block
-};
-
-/// Calls `body(values)` with the whole numbers of a tensor; fails for other dtypes.
-template <typename Body>
-Result<void> with_numbers(const Tensor& tensor, Body body) {
-  return with_type(tensor.dtype(), [&]<typename T>(T) -> Result<void> {
-    if constexpr (std::is_integral_v<T>) {
-      const auto* const values = reinterpret_cast<const T*>(tensor.raw().data());
-      return body(std::span(values, tensor.raw().size() / sizeof(T)));
-    } else {
-      return Failure{fmt::format("tokens are whole numbers, not {}", dtype_name(tensor.dtype()))};
-    }
-  });
-}
-
-/// Copies tokens `first`, `first + 1`, ... of a document.
-Result<void> copy_tokens(const Tensor& tokens, std::size_t first, std::span<std::int32_t> to) {
-  return with_numbers(tokens, [&]<typename T>(std::span<const T> values) -> Result<void> {
-    values = values.subspan(first, to.size());
-    bool fits = true;
-    for (std::size_t i = 0; i < to.size(); ++i) {
-      to[i] = static_cast<std::int32_t>(values[i]);
-      fits = fits && to[i] >= 0 && static_cast<T>(to[i]) == values[i];
-    }
-    if (fits) return {};
-    std::size_t bad = 0;
-    while (to[bad] >= 0 && static_cast<T>(to[bad]) == values[bad]) ++bad;
-    return Failure{
-        fmt::format("token {} is {}, which is not an i32 from 0 on", first + bad, values[bad])};
-  });
-}
-
-ElementSpec row_spec(const PackSettings& settings) {
-  const Shape shape{static_cast<std::int64_t>(settings.rules.length)};
-  std::vector<FieldSpec> fields{{"document", Dtype::i32, shape},
-                                {"labels", Dtype::i64, shape},
-                                {"positions", Dtype::i32, shape},
-                                {"tokens", Dtype::i32, shape}};
-  if (settings.options.with_cu_seqlens) fields.push_back({"cu_seqlens", Dtype::i32, {kUnknown}});
-  return ElementSpec::dict(std::move(fields));
-}
-
-/// The memory of one packed row.
-struct PackedRow {
-  std::span<std::int32_t> document;
-  std::span<std::int64_t> labels;
-  std::span<std::int32_t> positions;
-  std::span<std::int32_t> tokens;
-};
-
 class PackStage final : public Stage {
  public:
   PackStage(StagePtr input, std::shared_ptr<const PackIndex> index, PackSettings settings,
             StepShuffle key, SourcePlace place, std::string title)
-      : Stage(row_spec(settings), IdSpace{{{place.first_id, place.ordinal, nullptr}}}),
+      : Stage(packed_row_spec(settings), IdSpace{{{place.first_id, place.ordinal, nullptr}}}),
         input_(std::move(input)),
         index_(std::move(index)),
         settings_(std::move(settings)),
@@ -177,40 +124,18 @@ class PackStage final : public Stage {
         !done)
       return done;
 
-    const bool with_ends = settings_.options.with_cu_seqlens;
-    const std::size_t at = with_ends ? 1 : 0;  // cu_seqlens is the first field
-    const auto column = [&]<typename T>(std::size_t field, T) {
-      const Column& target = out.columns[field];
-      return std::span(reinterpret_cast<T*>(target.data + row * target.row_bytes),
-                       settings_.rules.length);
-    };
-    PackedRow to{column(at, std::int32_t{}), column(at + 1, std::int64_t{}),
-                 column(at + 2, std::int32_t{}), column(at + 3, std::int32_t{})};
-    std::vector<std::int32_t> ends{0};
-    std::size_t filled = 0;
+    PackedRowWriter writer(settings_, out, row);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       if (identity.failed[i] != kRowGood)
         return at_document({"a filter masks this document, which cannot be left out of its row",
                             {},
                             "use select() instead of filter() with mask"},
                            documents.view(), i);
-      const Sample document = read_row(documents.view(), i);
-      const std::uint32_t length = index_->block(block)[parts[i].document];
-      Result<void> done;
-      try {
-        done = write_part(parts[i], document, length, static_cast<std::int32_t>(i), to);
-      } catch (const ConfigError& error) {  // there is no such field
-        done = Failure{error.message(), {}, error.remedy()};
-      }
+      auto done = writer.add(parts[i], read_row(documents.view(), i),
+                             index_->block(block)[parts[i].document]);
       if (!done) return at_document(std::move(done.failure()), documents.view(), i);
-      filled += parts[i].count;
-      ends.push_back(static_cast<std::int32_t>(filled));
     }
-    std::ranges::fill(to.document.subspan(filled), -1);
-    std::ranges::fill(to.labels.subspan(filled), kNoLabel);
-    std::ranges::fill(to.positions.subspan(filled), 0);
-    std::ranges::fill(to.tokens.subspan(filled), static_cast<std::int32_t>(settings_.options.pad));
-    if (with_ends) out.columns[0].tensors[row] = Tensor::of(ends);
+    writer.finish();
     return {};
   }
 
@@ -218,66 +143,6 @@ class PackStage final : public Stage {
                                     std::size_t document) const {
     failure.row = document;
     return penstock::at_sample(std::move(failure), input_->ids(), documents);
-  }
-
-  Result<void> write_part(const DocumentPart& part, const Sample& document, std::uint32_t length,
-                          std::int32_t number, const PackedRow& to) const {
-    const Tensor& tokens = document[settings_.options.field];
-    if (is_variable(tokens.dtype()) || tokens.shape().size() != 1)
-      return Failure{fmt::format("field \"{}\" is {}{}", settings_.options.field,
-                                 dtype_name(tokens.dtype()), shape_text(tokens.shape())),
-                     {},
-                     "the tokens are whole numbers in one dimension"};
-    if (tokens.shape().front() != static_cast<std::int64_t>(length))
-      return Failure{fmt::format("a document is {}{}; it had {} tokens when lengths were counted",
-                                 dtype_name(tokens.dtype()), shape_text(tokens.shape()), length),
-                     {},
-                     "documents must have the same length each time"};
-    const Tensor* mask = nullptr;
-    if (!settings_.options.mask.empty()) {
-      mask = &document[settings_.options.mask];
-      if (mask->shape() != tokens.shape())
-        return Failure{
-            fmt::format("field \"{}\" is {} and the tokens are {}", settings_.options.mask,
-                        shape_text(mask->shape()), shape_text(tokens.shape())),
-            {},
-            "the mask has one number per token"};
-    }
-    const auto at = [&](auto all) { return all.subspan(part.at, part.count); };
-    const std::span<std::int32_t> own = at(to.tokens);
-    const std::size_t end = part.first + part.count;  // may include the separator
-    if (auto done = copy_tokens(tokens, part.first,
-                                own.first(std::min<std::size_t>(end, length) - part.first));
-        !done)
-      return done;
-    if (end > length) own.back() = separator();
-    std::iota(at(to.positions).begin(), at(to.positions).end(), 0);
-    std::ranges::fill(at(to.document), number);
-
-    const std::span<std::int64_t> labels = at(to.labels);
-    std::copy(own.begin() + 1, own.end(), labels.begin());
-    labels.back() = kNoLabel;
-    if (end < length) {  // the document continues in another row
-      std::int32_t next = 0;
-      if (auto done = copy_tokens(tokens, end, {&next, 1}); !done) return done;
-      labels.back() = next;
-    } else if (end == length && settings_.rules.separated) {
-      labels.back() = separator();
-    }
-    return mask == nullptr ? Result<void>() : hide(*mask, part.first + 1, labels);
-  }
-
-  [[nodiscard]] std::int32_t separator() const {
-    return static_cast<std::int32_t>(*settings_.options.separator);
-  }
-
-  /// Labels are tokens `first`, `first + 1`, ...; a separator is never hidden.
-  static Result<void> hide(const Tensor& mask, std::size_t first, std::span<std::int64_t> labels) {
-    return with_numbers(mask, [&]<typename T>(std::span<const T> values) -> Result<void> {
-      for (std::size_t i = 0; i < labels.size() && first + i < values.size(); ++i)
-        if (values[first + i] == 0) labels[i] = kNoLabel;
-      return {};
-    });
   }
 
   struct BlockKey {
@@ -322,6 +187,105 @@ class PackStage final : public Stage {
   mutable std::map<BlockKey, std::shared_ptr<const PackedBlock>> kept_ PENSTOCK_GUARDED_BY(mutex_);
 };
 
+/// Packs the documents of a stream in blocks of 4096, or fewer if they fill 256 rows.
+class PackCursor final : public BufferedCursor<Cursor> {
+ public:
+  PackCursor(const Flow& input, Turn turn, const PackSettings& settings, const IdSpace& ids,
+             const std::string& title)
+      : BufferedCursor(input.open(turn)),
+        turn_(turn),
+        settings_(settings),
+        ids_(ids),
+        input_ids_(input.ids()),
+        title_(title),
+        documents_(input.spec()) {}
+
+ protected:
+  Result<std::optional<std::size_t>> fill(Pulling& pulling) override {
+    constexpr std::size_t kAtOnce = 64;
+    constexpr std::uint64_t kBlockRows = 256;
+    lengths_.clear();
+    std::uint64_t tokens = 0;
+    bool ended = false;
+    while (!ended && lengths_.size() < kBlockDocuments &&
+           tokens < kBlockRows * settings_.rules.length) {
+      const std::size_t first = lengths_.size();
+      documents_.reserve(first + kAtOnce);
+      auto got = input_->pull(documents_.rows(first, kAtOnce), pulling);
+      if (!got) return std::move(got.failure());
+      ended = *got < kAtOnce;
+      if (*got == 0) break;
+      if (auto done = count(documents_.rows(first, *got), pulling); !done)
+        return std::move(done.failure());
+      for (std::size_t i = first; i < lengths_.size(); ++i) tokens += lengths_[i];
+    }
+    if (ended && lengths_.empty()) return std::optional<std::size_t>();
+    packed_ = pack_block(lengths_, plain_order(lengths_.size()), settings_.rules);
+    return std::optional<std::size_t>(packed_.rows());
+  }
+  Result<void> hand_out(std::size_t first, const BlockView& out) override {
+    const BlockView documents = documents_.rows(0, lengths_.size());
+    for (std::size_t i = 0; i < out.rows; ++i) {
+      out.identity.sample_id[i] = ids_.parts.front().first_id + handed_out_++;
+      out.identity.occurrence[i] = turn_.round;
+      PackedRowWriter writer(settings_, out, i);
+      for (const DocumentPart& part : packed_.row(first + i)) {
+        auto done = writer.add(part, read_row(documents, part.document), lengths_[part.document]);
+        if (!done) return located(std::move(done.failure()), documents, part.document);
+      }
+      writer.finish();
+    }
+    return {};
+  }
+  std::span<std::uint64_t> place() override { return {&handed_out_, 1}; }
+
+ private:
+  /// Adds the lengths of documents. Those that cannot be packed are left out if failures are
+  /// skipped.
+  Result<void> count(const BlockView& documents, Pulling& pulling) {
+    std::vector<std::uint8_t> good(documents.rows, 1);
+    for (std::size_t row = 0; row < documents.rows; ++row) {
+      auto length = document_length(settings_, read_row(documents, row));
+      if (length && refuses(*length))
+        length = Failure{
+            fmt::format("a document has {} tokens, a row has {}", *length, settings_.rules.length),
+            {},
+            "use longer rows, or another policy for documents that are too long"};
+      if (length) {
+        lengths_.push_back(*length);
+        continue;
+      }
+      Failure failure = located(std::move(length.failure()), documents, row);
+      if (pulling.failures == nullptr) return failure;
+      pulling.failures->add(std::move(failure), nullptr);
+      good[row] = 0;
+    }
+    (void)keep_rows(documents, good);
+    return {};
+  }
+  [[nodiscard]] bool refuses(std::uint32_t length) const {
+    return settings_.options.how == PackHow::best_fit &&
+           settings_.options.too_long == LongDocument::refuse &&
+           length + (settings_.rules.separated ? 1U : 0U) > settings_.rules.length;
+  }
+  [[nodiscard]] Failure located(Failure failure, const BlockView& documents,
+                                std::size_t row) const {
+    failure.row = row;
+    failure.where.op = title_;
+    return at_sample(std::move(failure), input_ids_, documents);
+  }
+
+  const Turn turn_;
+  const PackSettings& settings_;
+  const IdSpace& ids_;
+  const IdSpace& input_ids_;
+  const std::string& title_;
+  RowBuffer documents_;
+  std::vector<std::uint32_t> lengths_;  // of the documents of the block
+  PackedBlock packed_;
+  std::uint64_t handed_out_ = 0;
+};
+
 constexpr std::array<const char*, 2> kHow{"stream", "best_fit"};
 constexpr std::array<const char*, 4> kTooLong{"split", "cut", "drop", "refuse"};
 
@@ -350,14 +314,15 @@ class Pack final : public OnSamples, public NeedsLengths {
       line += fmt::format(" [{} rows, #{}]", index_->rows(), index_->lengths->digest.substr(0, 8));
     return {"pack", line};
   }
-  [[nodiscard]] Facts facts(const Node&) const override {
+  [[nodiscard]] Facts facts(const Node& node) const override {
     return {.reshuffles = settings_.shuffle && settings_.shuffle->reshuffle_each_epoch,
             .draws_seed = settings_.shuffle && settings_.shuffle->seed.drawn,
-            .unresolved = index_ == nullptr};
+            .unresolved = index_ == nullptr && !node.stream};
   }
   void add_values(const Node&, Digest& digest) const override {
     digest.add(fmt::format("pad {} mask {} field {}", settings_.options.pad, settings_.options.mask,
                            settings_.options.field));
+    if (settings_.options.attention == PackAttention::row) digest.add("one document per row");
   }
   [[nodiscard]] Json arguments() const override {
     const PackOptions& own = settings_.options;
@@ -367,6 +332,7 @@ class Pack final : public OnSamples, public NeedsLengths {
               {"pad", own.pad},
               {"field", own.field},
               {"mask", own.mask},
+              {"attention", static_cast<unsigned>(own.attention)},
               {"cu_seqlens", own.with_cu_seqlens}};
     if (own.separator) json["separator"] = *own.separator;
     if (settings_.shuffle)
@@ -397,12 +363,21 @@ class Pack final : public OnSamples, public NeedsLengths {
     return std::make_unique<PackStage>(std::move(input), index_, settings_, key,
                                        compiler.next_source(first_id), words().line);
   }
-  [[nodiscard]] Promise promise(const Node&, const Delivery&) const override {
+  [[nodiscard]] FlowPtr flow(Compiler& compiler, const Node& node,
+                             std::uint64_t first_id) const override {
+    FlowPtr input = compiler.flow(node.input(), first_id);
+    const IdSpace ids{{{first_id, compiler.next_source(first_id).ordinal}}};
+    return rows_over<PackCursor>(std::move(input), node.spec, ids, settings_, ids, words().line);
+  }
+  [[nodiscard]] Promise promise(const Node& node, const Delivery& delivery) const override {
+    if (node.stream) return OnSamples::promise(node, delivery);
     return {{{index_->rows(), 1}}};
   }
-  [[nodiscard]] std::uint64_t id_space(const Node&) const override { return index_->rows(); }
+  [[nodiscard]] std::uint64_t id_space(const Node& node) const override {
+    return node.stream ? kStreamIds : index_->rows();
+  }
 
-  [[nodiscard]] const std::string& length_field() const override { return settings_.options.field; }
+  [[nodiscard]] LengthRule length_rule() const override { return {settings_.options.field}; }
   [[nodiscard]] const std::shared_ptr<LengthCell>& length_cell() const override { return cell_; }
   [[nodiscard]] Dataset with_lengths(const Node&, const Dataset& input,
                                      std::shared_ptr<const Lengths> lengths) const override {
@@ -443,12 +418,15 @@ void check_tokens(const Dataset& input, const PackOptions& options) {
 Dataset add_pack(const Dataset& input, const PackSettings& settings,
                  std::shared_ptr<LengthCell> cell, std::shared_ptr<const PackIndex> index) {
   refuse_if_batched(input, "pack", "put pack before batch");
-  if (input.streamed())
-    throw ConfigError("pack: a stream has no numbered documents", {},
-                      "pack indexed data: from_ragged, from_megatron, from_index or arrays");
-  if (input.cardinality().is_endless())
+  if (input.cardinality().is_endless() && !input.streamed())
     throw ConfigError("pack: an endless dataset cannot be packed", {}, "repeat after pack");
   check_tokens(input, settings.options);
+  if (input.streamed()) {
+    Node node = after(input, std::make_shared<const Pack>(settings, std::move(cell), nullptr));
+    node.spec = packed_row_spec(settings);
+    if (!input.cardinality().is_endless()) node.size = Cardinality::unknown();
+    return make_node(std::move(node));
+  }
   const Node& root = *input.node();
   if (const Node* found = find_node(root, [](const Node& node) { return node.facts().reshuffles; }))
     throw ConfigError(
@@ -457,7 +435,7 @@ Dataset add_pack(const Dataset& input, const PackSettings& settings,
   const auto rows = index ? Cardinality::of(index->rows()) : Cardinality::undecided();
   Node node =
       after(input, std::make_shared<const Pack>(settings, std::move(cell), std::move(index)));
-  node.spec = row_spec(settings);
+  node.spec = packed_row_spec(settings);
   node.size = rows;
   return make_node(std::move(node));
 }
@@ -488,6 +466,7 @@ Dataset parse_pack(const Parsed& parsed) {
   options.pad = parsed.number("pad");
   options.field = parsed.text("field");
   options.mask = parsed.text("mask");
+  options.attention = static_cast<PackAttention>(parsed.count("attention") % 2);
   options.with_cu_seqlens = parsed.flag("cu_seqlens");
   if (parsed.arguments.contains("separator")) options.separator = parsed.number("separator");
   if (!parsed.arguments.contains("shuffle"))

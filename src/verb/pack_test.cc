@@ -175,6 +175,63 @@ TEST(PackTest, ResumingAnywhereContinuesWithTheSameRows) {
   }
 }
 
+TEST(PackTest, ARowAsOneDocumentHasPositionsAndLabelsThroughTheRow) {
+  const auto rows =
+      rows_of(documents({3, 2, 4}).pack(6, {.separator = 9, .attention = PackAttention::row}));
+  EXPECT_THAT(rows[0].tokens, ElementsAre(1000, 1001, 1002, 9, 2000, 2001));
+  EXPECT_THAT(rows[0].labels, ElementsAre(1001, 1002, 9, 2000, 2001, 9));
+  EXPECT_THAT(rows[0].positions, ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(rows[0].document, ElementsAre(0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(rows[1].labels, ElementsAre(3000, 3001, 3002, 3003, 9, -100))
+      << "what follows is in another row";
+}
+
+/// The same documents as a stream.
+Dataset streamed(const Dataset& indexed) {
+  return indexed.filter([](const Sample&) { return true; });
+}
+
+TEST(PackTest, AStreamIsPackedLikeIndexedData) {
+  std::vector<std::int64_t> lengths(300);
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    lengths[i] = static_cast<std::int64_t>(i * i % 11);
+  for (const PackHow how : {PackHow::stream, PackHow::best_fit})
+    for (const LongDocument too_long :
+         {LongDocument::split, LongDocument::cut, LongDocument::drop}) {
+      const PackOptions options{.how = how, .separator = 5, .too_long = too_long};
+      EXPECT_EQ(rows_of(streamed(documents(lengths)).pack(8, options)),
+                rows_of(documents(lengths).pack(8, options)));
+    }
+}
+
+TEST(PackTest, ABlockOfAStreamEndsWhenItFills256Rows) {
+  // 64 documents of 8 tokens at a time fill 128 rows of 4.
+  const std::vector<std::int64_t> lengths(193, 8);
+  const auto rows = rows_of(streamed(documents(lengths)).pack(3));
+  const std::size_t block = (128 * 8 + 2) / 3;
+  EXPECT_EQ(rows.size(), block + (65 * 8 + 2) / 3);
+  EXPECT_THAT(rows[block - 1].tokens, ElementsAre(128007, 0, 0));
+}
+
+TEST(PackTest, BadDocumentsOfAStreamAreNamedOrSkipped) {
+  const Dataset dataset = streamed(documents({2, 3, 2})).map([](const Sample& sample) {
+    const auto values = sample.tensor().values<std::int32_t>();
+    if (values.size() == 2) return sample;
+    return Sample(Tensor::of(std::vector<std::int32_t>{1, -7}));
+  });
+  EXPECT_THAT([&] { (void)rows_of(dataset.pack(4)); },
+              ThrowsMessage<SampleError>(AllOf(HasSubstr("token 1 is -7"), HasSubstr("pack(4"))));
+  Loader loader(dataset.pack(4).batch(2), {.threads = 1, .on_error = OnError::skip});
+  const auto rows = rows_of(loader);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_THAT(rows[0].tokens, ElementsAre(1000, 1001, 3000, 3001));
+  EXPECT_EQ(loader.ledger().entries().size(), 1U);
+  const auto refuse =
+      dataset.pack(2, {.how = PackHow::best_fit, .separator = 0, .too_long = LongDocument::refuse});
+  EXPECT_THAT([&] { (void)rows_of(refuse); },
+              ThrowsMessage<SampleError>(HasSubstr("a document has 2 tokens, a row has 2")));
+}
+
 TEST(PackTest, BlocksHave4096DocumentsAndTheirLastRowMayBeShort) {
   const auto rows = [](std::size_t count) {
     return documents(std::vector<std::int64_t>(count, 1)).pack(3).resolve().cardinality().count();
@@ -223,8 +280,6 @@ TEST(PackTest, WrongInputIsRefused) {
   EXPECT_THAT(refusal(documents({9}), {.how = PackHow::best_fit, .too_long = LongDocument::refuse}),
               ThrowsMessage<ConfigError>(HasSubstr("document 0 has 9 tokens, a row has 4")));
   EXPECT_THAT(refusal(documents({1}).repeat()), ThrowsMessage<ConfigError>(HasSubstr("endless")));
-  EXPECT_THAT(refusal(documents({1}).filter([](const Sample&) { return true; })),
-              ThrowsMessage<ConfigError>(HasSubstr("stream")));
   EXPECT_THAT(refusal(documents({3, 3}).shuffle().take(1)),
               ThrowsMessage<ConfigError>(HasSubstr("last step before pack")));
 }

@@ -26,7 +26,7 @@ Words Select::words() const {
   if (own.range) {
     std::string line = fmt::format("bucket({} to {}", own.range->low, own.range->high - 1);
     if (own.range->high == UINT64_MAX) line = fmt::format("bucket(from {}", own.range->low);
-    if (!own.range->field.empty()) line += fmt::format(", field={}", own.range->field);
+    if (!own.range->rule.field.empty()) line += fmt::format(", field={}", own.range->rule.field);
     line += ')';
     if (own.chosen) line += chosen_text(*own.chosen);
     return {"bucket", line};
@@ -41,8 +41,9 @@ Words Select::words() const {
 
 Json Select::arguments() const {
   const Selection& own = selection_;
+  if (own.range) refuse_measure(own.range->rule);
   if (own.range)
-    return {{"field", own.range->field},
+    return {{"field", own.range->rule.field},
             {"low", own.range->low},
             {"high", own.range->high},
             {"refused", own.range->refused}};
@@ -92,7 +93,7 @@ void check_input(const Dataset& input, const Selection& selection) {
   refuse_if_batched(input, word, fmt::format("put {} before batch", word));
   if (input.streamed())
     throw ConfigError(fmt::format("{}: a stream has no numbered samples to choose from", word), {},
-                      selection.range ? "use padded_batch()" : "use filter()");
+                      "use filter()");
   if (input.cardinality().is_endless())
     throw ConfigError(fmt::format("{}: an endless dataset cannot be searched to its end", word), {},
                       fmt::format("{} before repeat", word));
@@ -142,8 +143,11 @@ Dataset parse_select(const Parsed& parsed) {
 }
 
 Dataset parse_bucket(const Parsed& parsed) {
-  LengthRange range{parsed.text("field"), parsed.count("low"), parsed.count("high"),
-                    parsed.count("refused"), std::make_shared<LengthCell>()};
+  LengthRange range{{parsed.text("field")},
+                    parsed.count("low"),
+                    parsed.count("high"),
+                    parsed.count("refused"),
+                    std::make_shared<LengthCell>()};
   return add_select(parsed.input(), {.range = std::make_shared<const LengthRange>(range)});
 }
 

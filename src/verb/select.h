@@ -18,7 +18,7 @@ using SelectCell = SharedOnce<Chosen>;
 
 /// Lengths from `low` to below `high`.
 struct LengthRange {
-  std::string field;
+  LengthRule rule;
   std::uint64_t low = 0;
   std::uint64_t high = UINT64_MAX;
   std::uint64_t refused = UINT64_MAX;        // lengths from this on are an error
