@@ -22,6 +22,7 @@ EXAMPLE = ROOT / "examples/python/gpt.py"
 SMALL = ("--length", 32, "--batch", 8, "--layers", 1, "--heads", 2, "--width", 16,
          "--learning-rate", 0.01, "--save-every", 2)
 STEPS = 60  # more than an epoch, which has 49
+CLOSE = 1e-9  # the program promises 1e-5
 SECONDS_MAX = 120  # to wait for a process; it takes about 10
 
 
@@ -89,7 +90,7 @@ def one_process(curve):
 def test_any_number_of_processes_gives_the_same_losses(one_process, curve, processes):
     losses, _ = curve(processes, "--steps", STEPS)
     assert len(losses) == STEPS + 1 and losses[STEPS - 1] < losses[0] - 1  # it learns
-    assert np.abs(losses - one_process).max() < 1e-5
+    assert np.abs(losses - one_process).max() < CLOSE
 
 
 def saved_steps(folder):
@@ -131,19 +132,20 @@ def kill_one_worker(process):
     assert process.returncode != 0
 
 
-def test_a_killed_run_resumes_exactly_with_another_number_of_processes(start, curve, tmp_path):
-    options = ("--dtype", "float64", "--checkpoint", tmp_path)
+def test_a_killed_run_resumes_exactly_with_another_number_of_processes(one_process, start, curve,
+                                                                        tmp_path):
+    options = ("--checkpoint", tmp_path)
     killed_at = [0]
     for processes, kill in ((2, kill_everything), (3, kill_one_worker)):
         process = start(processes, *options, "--steps", 10**5)  # does not get there
         wait_until(lambda: saved_steps(tmp_path) >= killed_at[-1] + 8, process)
         kill(process)
         killed_at.append(saved_steps(tmp_path))
-    steps = killed_at[-1] + 10
+    steps = max(STEPS, killed_at[-1] + 10)  # more if this machine was slow to kill
     losses, printed = curve(1, *options, "--steps", steps)
     assert re.findall(r"resumed after step (\d+)", printed) == [str(killed_at[-1])]
-    uninterrupted, _ = curve(1, "--dtype", "float64", "--steps", steps)
-    assert np.abs(losses - uninterrupted).max() < 1e-9
+    uninterrupted = one_process if steps == STEPS else curve(1, "--steps", steps)[0]
+    assert np.abs(losses - uninterrupted).max() < CLOSE
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import torch.nn.functional as F  # noqa: E402
 import penstock as ps  # noqa: E402
 
 WIDTH = 8
+pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 
 
 def ragged_batches(lengths, *, width=0, size=5, **options):
