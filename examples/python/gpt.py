@@ -144,10 +144,10 @@ class Training:
             group["lr"] = self.learning_rate * min(1.0, (len(self.losses) + 1) / WARM_UP)
         loss, tokens = loss_of(wrapped, batch)
         all_losses, all_tokens = over_processes(loss, tokens)
-        # Every token of the step shall count the same, on whichever process it is. So each process
-        # divides its sum by the tokens of all processes. DDP then averages the gradients, which
-        # divides them by `world` once more; the factor `world` undoes that. A mean over the own
-        # tokens instead would weight a token more if its process has few of them.
+        # Every token of the step must have the same weight, whichever process it is on. So each
+        # process divides its sum by the tokens of all processes. DDP averages the gradients, which
+        # divides them by `world` as well, and the factor `world` undoes that. With a mean over its
+        # own tokens, a process that has few of them would give each of them too much weight.
         self.optimizer.zero_grad()
         (loss * (world / all_tokens)).backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
