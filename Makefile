@@ -96,7 +96,7 @@ test-torch: python  ## the tests with torch itself, in the torch of .venv
 # Environments with the real libraries; torch goes first, since what needs it would take another.
 FRAMEWORKS := .cache/frameworks
 $(FRAMEWORKS)/torch/ready: | .venv/bin/pytest
-	@df -Pk . | awk 'NR == 2 && $$4 < 8000000 { print "test-frameworks: 8 GB of disk are needed, " \
+	@df -Pk . | awk 'NR == 2 && $$4 < 9000000 { print "test-frameworks: 9 GB of disk are needed, " \
 	  "there are " int($$4 / 1e6); exit 1 }'
 	.venv/bin/python -m venv $(@D)
 	$(@D)/bin/pip install -q --disable-pip-version-check torch==2.13.0 'numpy>=2,<3' 'pytest>=7'
@@ -109,9 +109,15 @@ $(FRAMEWORKS)/tensorflow/ready: | .venv/bin/pytest
 	  'numpy>=2,<3' 'pytest>=7' cloudpickle
 	@touch $@
 
+$(FRAMEWORKS)/hf/ready: | .venv/bin/pytest
+	.venv/bin/python -m venv $(@D)
+	$(@D)/bin/pip install -q --disable-pip-version-check torch==$(TORCH_VERSION) 'numpy>=2,<3' 'pytest>=7'
+	$(@D)/bin/pip install -q --disable-pip-version-check datasets tokenizers pyarrow polars cloudpickle
+	@touch $@
+
 FRAMEWORK_TESTS := python/tests/frameworks
 FRAMEWORK_PYTEST := -m pytest -W ignore::DeprecationWarning -W ignore::UserWarning:torch
-test-frameworks: python $(FRAMEWORKS)/torch/ready $(FRAMEWORKS)/tensorflow/ready  ## torch, and Keras on its three backends (8 GB); `make test` runs only torch's
+test-frameworks: python $(FRAMEWORKS)/torch/ready $(FRAMEWORKS)/tensorflow/ready $(FRAMEWORKS)/hf/ready  ## torch, Keras on its three backends, Hugging Face (9 GB); `make test` runs only torch's
 	@for backend in torch jax tensorflow; do \
 	  environment=$(FRAMEWORKS)/torch; [ $$backend = tensorflow ] && environment=$(FRAMEWORKS)/tensorflow; \
 	  echo "test-frameworks: Keras on $$backend"; \
@@ -120,6 +126,9 @@ test-frameworks: python $(FRAMEWORKS)/torch/ready $(FRAMEWORKS)/tensorflow/ready
 	@echo "test-frameworks: torch"
 	@PYTHONPATH=$(CURDIR)/build/dev/python $(FRAMEWORKS)/torch/bin/python $(FRAMEWORK_PYTEST) \
 	  $(FRAMEWORK_TESTS)/test_torch*.py
+	@echo "test-frameworks: Hugging Face"
+	@PYTHONPATH=$(CURDIR)/build/dev/python $(FRAMEWORKS)/hf/bin/python $(FRAMEWORK_PYTEST) \
+	  $(FRAMEWORK_TESTS)/test_hf.py $(FRAMEWORK_TESTS)/test_torch_ragged.py
 	@echo "test-frameworks: all passed"
 
 wheel: setup  ## a wheel that runs with nothing installed, and its test (PYTHONS="python3.10 python3.13")

@@ -125,7 +125,11 @@ class Ragged:
             raise ConfigError("a jagged tensor of torch has one size that varies, these rows have "
                               "several", remedy="use to_padded()")
         ragged = self.torch()
-        return torch.nested.nested_tensor_from_jagged(ragged.values, ragged.offsets)
+        lengths = ragged.lengths.tolist()
+        # Without the longest length torch pads rows to the number of all values.
+        return torch.nested.nested_tensor_from_jagged(
+            ragged.values, ragged.offsets, min_seqlen=min(lengths, default=0),
+            max_seqlen=max(lengths, default=0))
 
     def _with(self, convert: Any) -> Ragged:
         return Ragged(convert(self.values), convert(self.offsets),
