@@ -129,5 +129,8 @@ def tokens(pattern: Path, dtype: Any, length: int, stride: int | None = None) ->
 
 @explained
 def from_megatron(prefix: Path) -> Dataset:
-    """The documents of `prefix`.bin as Megatron's `prefix`.idx lists them; both are mapped."""
+    """The sequences of `prefix`.bin as Megatron's `prefix`.idx lists them; both are mapped.
+
+    A sequence is a document, unless the documents were split into sentences.
+    """
     return Dataset(_native.from_megatron(path("from_megatron", "prefix", prefix)))

@@ -47,6 +47,8 @@ def check_arity(word: str, fn: Callable[..., Any], dataset: _native.Dataset, key
         signature = inspect.signature(fn)
     except (TypeError, ValueError):
         return
+    if next(iter(signature.parameters), "") == "self":  # a method of an extension, already bound
+        return
     try:
         signature.bind(*[None] * arity, **({"rng": None} if keyed else {}))
     except TypeError as error:

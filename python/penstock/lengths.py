@@ -10,6 +10,7 @@ from .arguments import choice, flag, items, number, text, whole, whole_or_none
 from .errors import ConfigError
 from .foreign import explained
 from .functions import check_callable
+from .tokenizing import Tokenize, check_tokenizer, spec_after
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -161,6 +162,21 @@ class LengthVerbs:
             whole_or_none("window", "shift", shift, **limits),
             whole("window", "stride", stride, **limits),
             flag("window", "drop_remainder", drop_remainder)))
+
+    def tokenize(self, tokenizer: Any, *, field: str = "", to: str = "",
+                 workers: int | None = None) -> Dataset:
+        """Replaces a text by the token ids (int64, ragged) of `tokenizer`.
+
+        `tokenizer` is a function of a text, or an object with `encode(text)`, such as a Tokenizer
+        of Hugging Face `tokenizers` or `transformers`. `field` has the text, unless samples are
+        texts; the ids are called `to`, by default `field`. `workers` are processes, as for `map`.
+        """
+        check_tokenizer(tokenizer)
+        text("tokenize", "field", field)
+        text("tokenize", "to", to)
+        dataset: Any = self
+        return dataset.map(Tokenize(tokenizer, field, to), workers=workers,
+                           spec=spec_after(dataset.element_spec, field, to))
 
     def truncate(self, length: int, *, field: str = "", keep: str = "first") -> Dataset:
         """Cuts the first dimension of `field` to at most `length`; keeps the "first" or "last"."""

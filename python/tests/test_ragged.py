@@ -136,3 +136,48 @@ def test_torch_shares_the_memory():
     nested = tokens.torch_nested()
     assert [row.tolist() for row in nested.unbind()] == batch["tokens"].tolist()
     assert tokens.to_padded(7).tolist() == batch["tokens"].to_padded(7).tolist()
+
+
+def declared(count):
+    return ps.range(count).map(lambda i: {"id": i, "tokens": np.full(int(i) + 1, i)},
+                               spec={"id": ps.Field("int64"),
+                                     "tokens": ps.Field("int64", (None,))})
+
+
+def test_a_function_of_whole_batches_receives_padded_arrays():
+    def mask(batch):
+        return {"id": batch["id"], "tokens": batch["tokens"],
+                "mask": np.arange(batch["tokens"].shape[1]) <= batch["id"][:, None]}
+
+    spec = {"id": ps.Field("int64"), "tokens": ps.Field("int64", (None,)),
+            "mask": ps.Field("bool", (None,))}
+    batches = list(ps.Loader(declared(4).padded_batch(2, values=-1).map(mask, spec=spec)))
+    assert [batch["tokens"].tolist() for batch in batches] == [
+        [[0, -1], [1, 1]], [[2, 2, 2, -1], [3, 3, 3, 3]]]
+    assert all(((batch["tokens"] >= 0) == batch["mask"]).all() for batch in batches)
+    with pytest.raises(ps.ConfigError, match="padded_batch"):
+        declared(4).batch(2).map(mask)
+
+
+def test_an_empty_list_has_the_declared_dtype():
+    rows = ps.range(3).map(lambda i: [int(i)] * int(i), spec=ps.Field("int64", (None,)))
+    assert [row.tolist() for row in rows] == [[], [1], [2, 2]]
+    assert rows.sample(0).dtype == np.int64
+
+
+def test_windows_of_a_time_series_with_their_target():
+    series = np.arange(10.0)
+    windows = ps.from_tensor_slices(series).window(4, shift=1).map(lambda w: (w[:-1], w[-1]))
+    assert len(windows) == 7
+    past, target = next(iter(ps.Loader(windows.batch(7)))).numpy()
+    assert past[2].tolist() == [2, 3, 4] and target.tolist() == list(range(3, 10))
+
+
+def test_truncate():
+    assert [row.tolist() for row in declared(4).map(lambda x: x["tokens"]).truncate(2)] == [
+        [0], [1, 1], [2, 2], [3, 3]]
+    rows = ps.from_tensor_slices(np.arange(6).reshape(2, 3)).truncate(2, keep="last")
+    assert rows.element_spec == ps.Field("int64", (2,))
+    assert [row.tolist() for row in rows] == [[1, 2], [4, 5]]
+    with pytest.raises(ps.ConfigError, match="before batch"):
+        rows.batch(2).truncate(1)

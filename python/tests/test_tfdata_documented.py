@@ -408,13 +408,42 @@ def test_datasets_are_values():
     assert elements(dataset) == [0, 1, 2]
 
 
+SEQUENCES = [[0], [1, 2, 3, 4], [5, 6, 7], [7, 8, 9, 10, 11], [13, 14, 15, 16, 19, 20], [21, 22]]
+
+
+@says("bucket_by_sequence_length: batches of elements of similar lengths, padded with 0",
+      differs="on indexed data the buckets are planned: only the last step of each is short")
+def test_bucket_by_sequence_length():
+    rows = [np.array(each, np.int64) for each in SEQUENCES]
+    stream = ps.from_generator(lambda: iter(rows), spec=ps.Field("int64", (None,)))
+    buckets = stream.bucket_by_sequence_length(len, [3, 5], [2, 2, 2])
+    assert [batch.numpy().tolist() for batch in ps.Loader(buckets)] == [
+        [[1, 2, 3, 4], [5, 6, 7, 0]], [[7, 8, 9, 10, 11, 0], [13, 14, 15, 16, 19, 20]],
+        [[0, 0], [21, 22]]]
+
+
+@says("ragged_batch: elements of different sizes become a ragged batch")
+def test_ragged_batch():
+    rows = ps.range(6).map(lambda x: np.arange(x), spec=ps.Field("int64", (None,)))
+    batches = [batch.numpy() for batch in ps.Loader(rows.ragged_batch(2))]
+    assert [batch.tolist() for batch in batches] == [
+        [[], [0]], [[0, 1], [0, 1, 2]], [[0, 1, 2, 3], [0, 1, 2, 3, 4]]]
+
+
+@says("window(3): windows of elements, as nested datasets",
+      differs="a window is one sample with a new first dimension; a last one that is not full is "
+              "left out, unless drop_remainder=False")
+def test_window():
+    assert elements(ps.range(7).window(3)) == [[0, 1, 2], [3, 4, 5]]
+    assert elements(ps.range(7).window(3, 1, 2)) == [[0, 2, 4], [1, 3, 5], [2, 4, 6]]
+    assert [x.tolist() for x in ps.range(7).window(3, drop_remainder=False)] == [
+        [0, 1, 2], [3, 4, 5], [6]]
+
+
 # One row for each. The messages are in penstock.foreign.
 MISSING_VERBS = {
-    "ragged_batch": "`batch(n)`: fields whose rows differ in size are ragged",
     "sparse_batch": "`batch(n)`: fields whose rows differ in size are ragged",
-    "bucket_by_sequence_length": "`bucket_by_length(boundaries, batch_sizes)`, for indexed data",
     "group_by_window": "a generator",
-    "window": "`from_index` over slices of an array",
     "unique": "`numpy.unique` on the array, or `filter`",
     "rejection_resample": "`filter(lambda x, rng: ...)`",
     "save": "`numpy.save`",

@@ -138,3 +138,65 @@ def test_megatron_files(tmp_path):
     (tmp_path / "x.bin").write_bytes(b"\0" * 8)
     with pytest.raises(ps.ConfigError, match=r"x\.idx does not fit.*x\.bin: document 0 has 3"):
         ps.from_megatron(tmp_path / "x")
+
+
+def test_streams_are_bucketed_and_packed():
+    lengths = lengths_of(500)
+    indexed = documents(lengths)
+    stream = indexed.filter(lambda x: True)
+    packed = [batch.numpy() for batch in ps.Loader(stream.pack(128, separator=1).batch(4))]
+    expected = [batch.numpy() for batch in ps.Loader(indexed.pack(128, separator=1).batch(4))]
+    assert len(packed) == len(expected)
+    for ours, theirs in zip(packed, expected, strict=True):
+        assert all((ours[field] == theirs[field]).all() for field in theirs)
+
+    loader = ps.Loader(stream.bucket_by_length([10, 30], [16, 8, 4], window=200))
+    seen = [batch.numpy() for batch in loader]
+    assert sorted(int(row[0]) // 1000 for rows in seen for row in rows if row.size) == [
+        i for i, n in enumerate(lengths) if n > 0]
+
+
+def test_a_bucket_stream_resumes_anywhere():
+    stream = documents(lengths_of(200)).filter(lambda x: len(x) > 3).bucket_by_length([9], [5, 3])
+    whole = [batch.numpy().tolist() for batch in ps.Loader(stream)]
+    for done in range(0, len(whole), 7):
+        loader = ps.Loader(stream)
+        loop = iter(loader)
+        for _ in range(done):
+            next(loop)
+        resumed = ps.Loader(stream)
+        resumed.load_state_dict(loader.state_dict())
+        assert [batch.numpy().tolist() for batch in resumed] == whole[done:]
+
+
+def test_lengths_by_a_function():
+    rows = ps.range(9).bucket_by_length([3], [2, 2], length=lambda x: int(x) % 5, values=None)
+    assert sorted(map(tuple, (batch.numpy().tolist() for batch in ps.Loader(rows)))) == [
+        (0, 1), (2, 5), (3, 4), (6, 7), (8,)]
+    with pytest.raises(ps.SampleError, match="length -1"):
+        list(ps.Loader(ps.range(9).bucket_by_length([3], [2, 2], length=lambda x: -1)))
+
+
+def test_packed_rows_as_one_document():
+    (batch,) = ps.Loader(documents([3, 2]).pack(6, separator=9, attention="row").batch(1).take(1))
+    assert batch["positions"].tolist() == [[0, 1, 2, 3, 4, 5]]
+    assert batch["labels"].tolist() == [[1, 2, 9, 1000, 1001, 9]]
+
+
+def test_padding_packed_rows_warns(capfd):
+    ps.Loader(documents([3, 2]).pack(2).batch(2, tail="pad"))
+    assert "label 0 instead of -100" in capfd.readouterr().err
+
+
+def test_lengths_are_counted_without_calling_a_cached_function_again():
+    calls = []
+
+    def document(i):
+        calls.append(int(i))
+        return np.full(int(i) % 4, i)
+
+    cached = ps.range(50).map(document, spec=ps.Field("int64", (None,))).cache()
+    for _ in range(2):
+        for _ in ps.Loader(cached.pack(8).batch(2)):
+            pass
+    assert sorted(calls) == list(range(50))

@@ -54,6 +54,27 @@ bool differs_in_sizes(const BlockView& block, const Sample& sample) {
   return true;
 }
 
+/// NumPy takes the empty list for an array of f64: the sample with the dtypes of the block for such
+/// fields, or nothing if there is none.
+std::optional<Sample> with_empty_lists(const BlockView& block, const Sample& sample) {
+  if (sample.structure() != block.spec->structure) return std::nullopt;
+  std::vector<Tensor> leaves = sample.leaves();
+  bool found = false;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const FieldSpec& field = block.spec->fields[i];
+    const bool list = leaves[i].shape() == Shape{0} && leaves[i].dtype() == Dtype::f64;
+    if (!list || field.dtype == Dtype::f64 || field.shape.empty() || is_variable(field.dtype))
+      continue;
+    Shape shape = field.shape;
+    shape.front() = 0;
+    if (!shape_known(shape)) continue;
+    leaves[i] = Tensor::copy(field.dtype, std::move(shape), {});
+    found = true;
+  }
+  if (!found) return std::nullopt;
+  return Sample::assemble(sample.structure(), std::move(leaves));
+}
+
 }  // namespace
 
 std::optional<std::string> write_row(const BlockView& block, std::size_t row,
@@ -68,8 +89,12 @@ std::optional<std::string> write_row(const BlockView& block, std::size_t row,
     block.samples[row] = Sample::assemble(sample.structure(), std::move(leaves));
     return std::nullopt;
   }
-  if (auto difference = block.spec->difference(sample))
-    if (!differs_in_sizes(block, sample)) return difference;
+  if (auto difference = block.spec->difference(sample); difference) {
+    if (!differs_in_sizes(block, sample)) {
+      const auto retyped = with_empty_lists(block, sample);
+      return retyped ? write_row(block, row, *retyped) : difference;
+    }
+  }
   for (std::size_t i = 0; i < block.columns.size(); ++i) {
     const Column& column = block.columns[i];
     const Tensor& leaf = sample.leaves()[i];

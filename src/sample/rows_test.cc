@@ -167,5 +167,21 @@ TEST(BlockTest, AWrongPathOrDtypeThrowsAndNamesTheField) {
   EXPECT_THROW(static_cast<void>(block.column<std::uint8_t>("text")), ConfigError);
 }
 
+TEST(RowsTest, AnEmptyListHasTheDtypeOfItsField) {
+  const ElementSpec spec =
+      ElementSpec::dict({{"boxes", Dtype::f32, {kUnknown, 4}}, {"ids", Dtype::i64, {kUnknown}}});
+  Scratch scratch;
+  const ScratchBlock block(spec, 1, scratch);
+  const Tensor list = Tensor::of(std::vector<double>{});
+  EXPECT_EQ(write_row(block.view(), 0, Sample::dict({{"boxes", list}, {"ids", list}})),
+            std::nullopt);
+  const Sample row = read_row(block.view(), 0);
+  EXPECT_EQ(row["boxes"].shape(), (Shape{0, 4}));
+  EXPECT_EQ(row["ids"].dtype(), Dtype::i64);
+  const Tensor one = Tensor::of(std::vector<double>{1});
+  EXPECT_NE(write_row(block.view(), 0, Sample::dict({{"boxes", list}, {"ids", one}})),
+            std::nullopt);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -292,9 +292,10 @@ std::shared_ptr<const Source> read_megatron(const std::string& prefix, Tensor in
     reader.refuse(fmt::format("has version {}, only 1 is known", version));
   const Dtype dtype = megatron_dtype(reader.take<std::uint8_t>(), reader);
   const auto count = reader.take<std::uint64_t>();
-  (void)reader.take<std::uint64_t>();  // of its document index, which is not needed
+  const auto documents = reader.take<std::uint64_t>();
   std::vector<std::int64_t> lengths = reader.take_many<std::int32_t>(count);
   std::vector<std::int64_t> begin = reader.take_many<std::int64_t>(count);
+  (void)reader.take_many<std::int64_t>(documents);  // not needed, but a cut file lacks them
   const auto width = static_cast<std::int64_t>(dtype_size(dtype));
   const std::int64_t all = tokens.shape().front() / width;
   const std::size_t used = static_cast<std::size_t>(all * width);

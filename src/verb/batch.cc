@@ -112,6 +112,7 @@ class BatchVerb final : public Verb {
   [[nodiscard]] std::vector<LeafProgram> chains(Compiler& compiler, const Node& node,
                                                 std::uint64_t first_id) const override {
     std::vector<LeafProgram> chains;
+    if (groups(node, compiler.options().tail)->tail == Tail::pad) warn_of_labels(compiler, node);
     chains.push_back({compiler.samples(node.input(), first_id), {}});
     chains.back().padding = padding_;
     return chains;
@@ -120,6 +121,7 @@ class BatchVerb final : public Verb {
                                       std::optional<Tail> tail,
                                       std::vector<LeafProgram>& chains) const override {
     if (const auto warning = batch_of_batches(node.spec)) compiler.warn(*warning);
+    if (stream_tail(node, tail) == Tail::pad) warn_of_labels(compiler, node);
     std::vector<Deferred> deferred;
     FlowPtr input = compiler.flow_before_maps(node.input(), first_id, deferred);
     StagePtr stage = pulled_stage(input->spec(), input->ids());
@@ -162,6 +164,13 @@ class BatchVerb final : public Verb {
   [[nodiscard]] std::string line(std::optional<Tail> tail) const {
     return fmt::format("batch({}{})", size_,
                        tail ? fmt::format(", tail={}", tail_name(*tail)) : "");
+  }
+  /// A loss that ignores weights would train on the empty rows.
+  static void warn_of_labels(Compiler& compiler, const Node& node) {
+    if (find_node(node.input(), [](const Node& at) { return at.verb->words().word == "pack"; }))
+      compiler.warn(
+          "tail=pad adds rows of zeros to packed data, with label 0 instead of -100; use "
+          "tail=even, or multiply the loss of each row by its weight");
   }
   [[noreturn]] static std::nullptr_t unreachable() {
     throw InternalError("batch: steps were requested as samples");
