@@ -150,10 +150,11 @@ def test_streams_are_bucketed_and_packed():
     for ours, theirs in zip(packed, expected, strict=True):
         assert all((ours[field] == theirs[field]).all() for field in theirs)
 
-    loader = ps.Loader(stream.bucket_by_length([10, 30], [16, 8, 4], window=200))
-    seen = [batch.numpy() for batch in loader]
-    assert sorted(int(row[0]) // 1000 for rows in seen for row in rows if row.size) == [
+    buckets = stream.bucket_by_length([10, 30], [16, 8, 4], values=None, window=200)
+    rows = [row for batch in ps.Loader(buckets) for row in batch.numpy()]
+    assert sorted(int(row[0]) // 1000 for row in rows if row.size) == [
         i for i, n in enumerate(lengths) if n > 0]
+    assert sum(row.size == 0 for row in rows) == np.count_nonzero(lengths == 0)
 
 
 def test_a_bucket_stream_resumes_anywhere():
