@@ -84,6 +84,18 @@ TEST(RaggedTest, AnUndeclaredFieldIsATensorUntilASizeDiffersAndRaggedFromThereOn
   }
 }
 
+TEST(RaggedTest, OneSideOfAConcatenateMayDeclareTheSizesThatTheOtherLeavesToBeLearned) {
+  for (const bool first_declared : {true, false}) {
+    const Dataset batches =
+        documents(6, first_declared).batch(4).concatenate(documents(6, !first_declared).batch(4));
+    Loader loader(batches, {.threads = 2});
+    std::vector<std::int64_t> lengths;
+    for (const Batch& batch : loader)
+      for (const std::int64_t length : batch.lengths("tokens")) lengths.push_back(length);
+    EXPECT_THAT(lengths, ElementsAre(1, 2, 3, 4, 5, 1, 1, 2, 3, 4, 5, 1));
+  }
+}
+
 TEST(RaggedTest, OtherDtypesAndRanksAreErrors) {
   const auto run = [](const Tensor& odd) {
     Loader loader(Dataset::range(4)
