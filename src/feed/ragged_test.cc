@@ -244,5 +244,15 @@ TEST(PaddedBatchTest, AStreamPadsItsStepsToo) {
   EXPECT_THAT(last.lengths("tokens"), ElementsAre(5, 0, 0));
 }
 
+TEST(PaddedBatchTest, IndexedBatchesArePaddedAlsoNextToAStream) {
+  PaddedBatchOptions options;
+  options.padding.all.multiple_of = 8;
+  const Dataset stream = documents(2, true).filter([](const Sample&) { return true; });
+  const Dataset both = documents(3, true).padded_batch(3, options).concatenate(stream.batch(2));
+  Loader loader(both, {.threads = 2});
+  EXPECT_THAT((*loader.next())["tokens"].shape(), ElementsAre(3, 8));
+  EXPECT_TRUE(loader.next()->is_ragged("tokens"));
+}
+
 }  // namespace
 }  // namespace penstock
