@@ -96,6 +96,17 @@ TEST(RaggedTest, OneSideOfAConcatenateMayDeclareTheSizesThatTheOtherLeavesToBeLe
   }
 }
 
+TEST(RaggedTest, TheSizesOfMaskedRowsDoNotCount) {
+  const Dataset dataset =
+      documents(4, false, 2)  // lengths 3, 3, 3, 4
+          .filter([](const Sample& x) { return x["id"].item<std::int64_t>() != 3; },
+                  {.mask = true});
+  Loader loader(dataset.batch(4), {.threads = 0});
+  const Batch batch = *loader.next();
+  EXPECT_FALSE(batch.is_ragged("tokens"));
+  EXPECT_THAT(batch["tokens"].shape(), ElementsAre(4, 3));
+}
+
 TEST(RaggedTest, OtherDtypesAndRanksAreErrors) {
   const auto run = [](const Tensor& odd) {
     Loader loader(Dataset::range(4)
