@@ -25,7 +25,7 @@ class RaggedCases(RaggedMaker, StreamCases):
         super().__init__(rng)
         self.goal = rng.choices(["ragged", "bucket", "pack"], [50, 22, 28])[0]
         self.failing = self.failing or self.chance(0.3)
-        self.step_ops = STEP_OPS | {"shuffle": 36, "repeat": 24, "concatenate": 24, "map": 32,
+        self.step_ops = STEP_OPS | {"shuffle": 60, "repeat": 28, "concatenate": 32, "map": 36,
                                     "take": 28}
         if self.goal == "bucket":
             self.streamed = self.flexible = self.elastic = False

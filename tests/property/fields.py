@@ -51,6 +51,8 @@ def each_number(value: Any, change: Callable[[int], int]) -> Any:
 
 def on_integers(values: tuple, fields: Fields, change: Callable[[int], int]) -> tuple:
     """Changes every i64 and copies the rest."""
+    if len(values) == 1 and fields[0][1] == "i64":
+        return (change(values[0]),)
     typed = zip(values, fields)
     return tuple(each_number(x, change) if kind[:3] == "i64" else x for x, (_, kind) in typed)
 
@@ -61,6 +63,8 @@ def sum_of(value: Any) -> int:
 
 def total_of(values: tuple, fields: Fields) -> int:
     """The sum of all integers of an element, without the overflow of 64 bits."""
+    if len(values) == 1 and isinstance(values[0], int):
+        return values[0]
     typed = zip(values, fields)
     return sum(sum_of(x) for x, (_, kind) in typed if kind[:3] in ("i64", "i32"))
 

@@ -7,6 +7,7 @@ src/order/packing.cc for which documents share a row (best fit, longest first, i
 documents), and checks that every token appears exactly once.
 """
 
+from bisect import bisect_left, insort
 from collections import Counter
 from typing import Callable, Iterator
 
@@ -108,17 +109,18 @@ def pack_block(spec: dict, sizes: list[int], order: list[int]) -> list[list[tupl
         return rows
     pieces = [piece for number in order for piece in pieces_of(spec, number, sizes[number])]
     pieces.sort(key=lambda piece: piece[1] - piece[2])  # stable: the longest first
-    rows, spaces = [], []
+    rows: list[list[tuple]] = []
+    spaces: list[tuple[int, int]] = []  # (free tokens, row), the least first
     for piece in pieces:
         size = piece[2] - piece[1]
-        fits = [(space, row) for row, space in enumerate(spaces) if space >= size]
-        if not fits:
-            fits = [(length, len(rows))]
+        best = bisect_left(spaces, (size, 0))
+        if best < len(spaces):
+            space, row = spaces.pop(best)
+        else:
+            space, row = length, len(rows)
             rows.append([])
-            spaces.append(length)
-        _, row = min(fits)
         rows[row].append(piece)
-        spaces[row] -= size
+        insort(spaces, (space - size, row))
     return rows
 
 

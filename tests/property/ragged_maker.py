@@ -103,7 +103,8 @@ class RaggedMaker(StreamMaker):
                 weights |= {"flat_map": 24, "interleave": 28, "take_while": 12,
                             "unbatch": 40 / (1 + depth)}
             elif shape[0] == "packed":
-                weights |= {"cache": 28, "repeat": 16, "shuffle": 24, "concatenate": 20}
+                weights |= {"cache": 28, "repeat": 16, "shuffle": 24, "concatenate": 20,
+                            "faulty": 12}
         return self.grow(self.base(shape, depth), ops, weights, depth)
 
     def documents(self, shape: tuple, depth: int) -> Part:
@@ -154,6 +155,9 @@ class RaggedMaker(StreamMaker):
         most = self.rng.randint(1, 9)
         return part.over(part.sizes, op="map", form=form, fn="resize", most=most,
                          **self.declared(part, form))
+
+    def replay(self, part: Part, depth: int) -> Part | None:
+        return None if has_mask(part.node) else super().replay(part, depth)
 
     def shuffle(self, part: Part) -> Part | None:
         part = super().shuffle(part)
@@ -263,6 +267,6 @@ class RaggedMaker(StreamMaker):
         size = self.rng.randint(300, 900)
         node = {"op": "tokens", "size": size, "salt": self.rng.randint(0, 999),
                 "most": self.rng.randint(2, 5), "every": 1}
-        rounds = (BLOCK_DOCUMENTS + self.rng.randint(1, 1500)) // size + 1
+        rounds = BLOCK_DOCUMENTS // size + 1
         return Part(node, ("tokens",), [1] * size, size).over(
             [1] * size * rounds, op="repeat", count=rounds)

@@ -84,8 +84,7 @@ class StreamModel(Model):
             yield from compress(inputs[0], [spec["low"] <= n < spec["high"] for n in lengths])
         elif op == "pack":
             when = occurrence(round_, lap)
-            rows = self.packed(node, pass_, round_, list(inputs[0]))
-            for number, values in enumerate(rows):
+            for number, values in enumerate(self.packed(node, (pass_, round_, lap), inputs[0])):
                 yield Row(node.offset + number, node.source, number, when, values)
         elif op == "split":  # those that a permutation puts among the first
             rows = list(inputs[0])
@@ -126,7 +125,11 @@ class StreamModel(Model):
             self.memo[key] = [len(row.values[at]) for row in self.items(own, 0, 0)]
         return self.memo[key]
 
-    def packed(self, node: Node, pass_: int, round_: int, rows: list[Row]) -> Iterator[tuple]:
+    def packed(self, node: Node, turn: tuple, rows: Iterator[Row]) -> list[tuple]:
+        """The values of all rows of a pack, cached like `listed`."""
+        key = ("packed", node, self.batch, *turn)
+        if key in self.memo:
+            return self.memo[key]
         spec, paths = node.spec, [path for path, _ in node.inputs[0].fields]
         at, mask = paths.index(spec["field"]), spec["mask_field"]
         hidden = paths.index(mask) if mask else None
@@ -137,10 +140,11 @@ class StreamModel(Model):
         def order(size: int, block: int) -> list[int]:
             if not shuffle:
                 return list(range(size))
-            when = (pass_, round_) if shuffle["reshuffle"] else (0, 0)
+            when = turn[:2] if shuffle["reshuffle"] else (0, 0)
             return self.permutation(size, (shuffle["seed"] + block * GOLDEN) & MASK64, *when)
 
-        return pack_rows(spec, documents, order)
+        self.memo[key] = list(pack_rows(spec, documents, order))
+        return self.memo[key]
 
     def place(self, node: Node, offset: int) -> None:
         """Sets the first id of every node, since the rows of a pack are counted from the data."""
