@@ -84,6 +84,29 @@ TEST(RaggedTest, AnUndeclaredFieldIsATensorUntilASizeDiffersAndRaggedFromThereOn
   }
 }
 
+TEST(RaggedTest, OneSideOfAConcatenateMayDeclareTheSizesThatTheOtherLeavesToBeLearned) {
+  for (const bool first_declared : {true, false}) {
+    const Dataset batches =
+        documents(6, first_declared).batch(4).concatenate(documents(6, !first_declared).batch(4));
+    Loader loader(batches, {.threads = 2});
+    std::vector<std::int64_t> lengths;
+    for (const Batch& batch : loader)
+      for (const std::int64_t length : batch.lengths("tokens")) lengths.push_back(length);
+    EXPECT_THAT(lengths, ElementsAre(1, 2, 3, 4, 5, 1, 1, 2, 3, 4, 5, 1));
+  }
+}
+
+TEST(RaggedTest, TheSizesOfMaskedRowsDoNotCount) {
+  const Dataset dataset =
+      documents(4, false, 2)  // lengths 3, 3, 3, 4
+          .filter([](const Sample& x) { return x["id"].item<std::int64_t>() != 3; },
+                  {.mask = true});
+  Loader loader(dataset.batch(4), {.threads = 0});
+  const Batch batch = *loader.next();
+  EXPECT_FALSE(batch.is_ragged("tokens"));
+  EXPECT_THAT(batch["tokens"].shape(), ElementsAre(4, 3));
+}
+
 TEST(RaggedTest, OtherDtypesAndRanksAreErrors) {
   const auto run = [](const Tensor& odd) {
     Loader loader(Dataset::range(4)
@@ -230,6 +253,16 @@ TEST(PaddedBatchTest, AStreamPadsItsStepsToo) {
   const Batch last = *loader.next();
   EXPECT_THAT(last["tokens"].shape(), ElementsAre(3, 5));
   EXPECT_THAT(last.lengths("tokens"), ElementsAre(5, 0, 0));
+}
+
+TEST(PaddedBatchTest, IndexedBatchesArePaddedAlsoNextToAStream) {
+  PaddedBatchOptions options;
+  options.padding.all.multiple_of = 8;
+  const Dataset stream = documents(2, true).filter([](const Sample&) { return true; });
+  const Dataset both = documents(3, true).padded_batch(3, options).concatenate(stream.batch(2));
+  Loader loader(both, {.threads = 2});
+  EXPECT_THAT((*loader.next())["tokens"].shape(), ElementsAre(3, 8));
+  EXPECT_TRUE(loader.next()->is_ragged("tokens"));
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ StepFlowPtr Compiler::numbered_steps(const Node& node, std::uint64_t first_id,
     } else {
       chains.push_back(
           {pulled_stage(chain.samples->spec(), chain.samples->ids()), std::move(chain.whole)});
+      chains.back().padding = std::move(chain.padding);
       indexed.push_back(std::move(chain.samples));
     }
   }

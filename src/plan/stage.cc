@@ -27,18 +27,27 @@ std::string IdSpace::file_of(std::uint64_t sample_id) const {
 }
 
 Result<void> Stage::produce(const Ask& ask, const BlockView& out, const Context& context) const {
-  if (spec_.known && out.samples == nullptr && out.spec != &spec_ && *out.spec != spec_)
+  const bool same = out.samples == nullptr && (out.spec == &spec_ || *out.spec == spec_);
+  if (!spec_.known || same) return run(ask, out, context);
+  // Sizes that were learned from one side of a concatenate may be declared, as open, on the other.
+  const bool takes_any_sizes =
+      std::ranges::any_of(out.columns, [](const Column& to) { return to.others != nullptr; });
+  const std::string remedy = "both sides of a concatenate must have the same fields";
+  if (out.samples == nullptr && !takes_any_sizes)
     return Failure{fmt::format("elements are {} here and {} elsewhere in the dataset", spec_.text(),
                                out.spec->text()),
                    {},
-                   "both sides of a concatenate must have the same fields"};
-  if (!spec_.known || out.samples == nullptr) return run(ask, out, context);
+                   remedy};
   const Scratch::Frame frame(context.scratch);
   const ScratchBlock typed(spec_, out.rows, context.scratch, out.identity);
   if (auto done = run(ask, typed.view(), context); !done) return done;
-  for (std::size_t row = 0; row < out.rows; ++row)
-    if (out.identity.failed == nullptr || out.identity.failed[row] != kRowFailed)
-      (void)write_row(out, row, read_row(typed.view(), row));
+  for (std::size_t row = 0; row < out.rows; ++row) {
+    const std::uint8_t flag = out.identity.failed == nullptr ? kRowGood : out.identity.failed[row];
+    if (flag == kRowFailed) continue;
+    const auto wrong = write_row(out, row, read_row(typed.view(), row));
+    if (wrong && flag == kRowGood)  // a masked row need not have been computed
+      return at_sample(Failure{*wrong, {}, remedy, nullptr, row}, ids(), out);
+  }
   return {};
 }
 

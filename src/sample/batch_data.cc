@@ -194,8 +194,9 @@ Result<void> BatchData::gather() {
                                          : nullptr;
     const bool dense = is_dense(spec);
     if (dense && !std::ranges::binary_search(layout_->may_differ, field)) continue;
-    const bool differs = dense && std::any_of(column.others, column.others + facts_.rows,
-                                              [](const Tensor& row) { return !row.empty(); });
+    bool differs = false;  // the size of a row without a sample does not count
+    for (std::size_t row = 0; dense && row < facts_.rows; ++row)
+      differs = differs || (valid()[row] != 0 && !column.others[row].empty());
     const bool can_pad =
         rule != nullptr && (!dense || differs || value_bytes(rule->value, spec.dtype));
     if (can_pad && !spec.shape.empty()) {

@@ -1,6 +1,6 @@
 """Random cases for the property test: a dataset, and the sessions that read it.
 
-These are the indexed cases; cases_streams.py has the others, and `make_case`. Trees grow from
+These are the indexed cases; cases_ragged.py has `make_case`, and draws from all. Trees grow from
 sources upwards, one op at a time; each Part knows the rows of its items, so that parameters
 are near the edges that matter and no case delivers more than ROWS_MAX rows. Probabilities are
 steered so that every name in FEATURES appears in more than 1 % of the cases; run.py counts them.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import Callable
 
-from model import NO_ID, Model
+from model import NO_ID, Model, is_known
 
 ROWS_MAX = 20_000  # delivered in a case, over all epochs
 STEPS_MAX = 1_200
@@ -246,7 +246,7 @@ class Maker:
         if part.batched:
             return self.rowwise(part) if single and self.chance(0.5) else self.whole(part)
         form = self.rng.choice(["typed", "sample", "block"]) if single else "sample"
-        if form == "block" or self.chance(0.35):
+        if form == "block" or self.chance(0.45):
             return self.affine(part, form)
         return self.random(part, form)
 
@@ -414,15 +414,6 @@ def op_names(node: dict) -> list[str]:
     return [each["op"] for each, _ in walk(node)]
 
 
-def is_known(node: dict) -> bool:
-    """True if the spec of the elements is known before anything runs."""
-    if not node.get("declared", True):
-        return False
-    if node.get("declared"):
-        return True
-    return all(map(is_known, node.get("inputs", [node["input"]] if "input" in node else [])))
-
-
 # What a case exercises.
 
 
@@ -435,8 +426,8 @@ def walk(node: dict):
             yield below, below_level
         if i == 0:
             level = below_level  # the last one that walk yields is the part itself
-    if node["op"] in ("batch", "unbatch"):
-        level = "step" if node["op"] == "batch" else "sample"
+    if node["op"] in ("batch", "bucket", "unbatch"):
+        level = "sample" if node["op"] == "unbatch" else "step"
     yield node, level
 
 
@@ -455,7 +446,7 @@ def features(case: dict, reply: dict) -> set[str]:
     found = set()
     for node, level in walk(case["dataset"]):
         op = node["op"]
-        name = f"step {op}" if level == "step" and op != "batch" else op
+        name = f"step {op}" if level == "step" and op not in ("batch", "bucket") else op
         if op == "map":
             name += f" {node['form']} {node.get('fn', '')}".rstrip()
         found.add(name)

@@ -1,21 +1,17 @@
 """Random cases with streams: whole datasets of stream_maker.py, their sessions, their features.
-
-`make_case(seed)` draws one of these, or one of the indexed cases of cases.py, and returns the same
-case for the same seed.
 """
 
 import random
 from dataclasses import replace
 
-from cases import (ELASTIC, FEATURES as INDEXED_FEATURES, Counter, Maker, Part,
+from cases import (ELASTIC, FEATURES as INDEXED_FEATURES, Counter, Part,
                    features as indexed_features, walk)
-from stream_maker import (ELEMENTS, LOOKED_AT_MAX, StreamMaker, has_faulty, in_order, is_stream,
+from stream_maker import (LOOKED_AT_MAX, StreamMaker, has_faulty, in_order, is_stream,
                           nodes)
 from stream_nodes import EXPANDING, StreamNode
 from streams import Overrun, StreamModel
 
 FOREVER_STEPS = 60  # checked for an endless pass
-INDEXED_SHARE = 0.25  # of all cases
 STEP_OPS = {"take": 16, "skip": 16, "shard": 16, "shuffle": 8, "concatenate": 12, "endless": 8}
 
 
@@ -23,10 +19,11 @@ class StreamCases(StreamMaker):
     def __init__(self, rng: random.Random):
         super().__init__(rng)
         self.forever = False  # a pass is endless
+        self.step_ops = STEP_OPS
 
     def dataset(self) -> Part:
         ops = self.rng.choice([0, 1, 1, 2, 2, 3])
-        weights = ELASTIC | {"faulty": 8} | ({} if self.elastic else STEP_OPS)
+        weights = ELASTIC | {"faulty": 8} | ({} if self.elastic else self.step_ops)
         if self.streamed and self.chance(0.1):
             part = self.endless_dataset()
             if self.elastic or self.chance(0.5):
@@ -40,7 +37,7 @@ class StreamCases(StreamMaker):
         """Endless steps: of a generator, or of repeated samples or steps."""
         part = self.samples(self.shape(), self.rng.randint(0, 2), 1)
         if part.endless or not is_stream(part.node) or self.chance(0.3):
-            shape = self.rng.choice(list(ELEMENTS))
+            shape = self.rng.choice(self.elements)
             part = self.batched(self.prefix(self.generator(shape, endless=True)), 0)
         elif self.chance(0.5):
             part = self.batched(part.over(part.sizes * 3, op="repeat", count=-1), 0)
@@ -89,15 +86,21 @@ class StreamCounter(Counter):
 
     def steps_left(self, session: dict) -> tuple[int, list[int]]:
         asked = session | {"pull": self.steps_max, "shares": 1}
-        steps = self.model.session(asked, self.state)[0]["steps"]
+        steps = self.steps = self.model.session(asked, self.state)[0]["steps"]
         firsts = [min(step["shares"][0]["ids"], default=0) for step in steps]
         ends = [i for i in range(1, len(firsts)) if firsts[i] <= firsts[i - 1]]
         return len(steps), ends + [len(steps)] * (len(steps) > 0 and self.steps_max == -1)
 
     def pull(self, session: dict) -> None:
-        reply, self.state = self.model.session(session | {"shares": 1}, self.state)
-        self.delivered += len(reply["steps"])
-        self.good_rows += sum(sum(step["shares"][0]["valid"]) for step in reply["steps"])
+        """Of the steps that `steps_left` has counted."""
+        count = session["pull"] if session["pull"] >= 0 else len(self.steps)
+        taken, following = self.steps[:count], self.steps[count : count + 1]
+        if taken:
+            epoch = taken[-1]["epoch"]
+            ended = following[0]["epoch"] != epoch if following else len(taken) != self.steps_max
+            self.state = (epoch + 1, 0, 0, 0) if ended else taken[-1]["after"]
+        self.delivered += len(taken)
+        self.good_rows += sum(sum(step["shares"][0]["valid"]) for step in taken)
 
 
 def failure_kinds(node: StreamNode) -> set[str]:
@@ -108,15 +111,6 @@ def failure_kinds(node: StreamNode) -> set[str]:
     if "faulty" in node.spec:
         kinds.add("stream" if node.leaving or node.op != "map" else "share")
     return kinds
-
-
-def make_case(seed: int) -> dict:
-    rng = random.Random(seed)
-    kind = Maker if rng.random() < INDEXED_SHARE else StreamCases
-    while True:
-        case = kind(rng).case()
-        if case is not None:
-            return case
 
 
 # What a case exercises.

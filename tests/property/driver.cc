@@ -11,6 +11,8 @@
 #include "base/fault.h"
 #include "base/json.h"
 #include "base/pool.h"
+#include "driver_batches.h"
+#include "driver_ragged.h"
 #include "driver_streams.h"
 #include "graph/tail.h"
 #include "op/long_block_op_for_tests.h"
@@ -46,6 +48,7 @@ class Builder {
           },
           options);
     }
+    if (is_ragged_source(op)) return ragged_source(node);
     if (op == "generator") return generator(node);
     if (op == "hatch") return hatched(node, element_);
     if (op == "zip") {
@@ -84,7 +87,12 @@ class Builder {
     if (op == "prefetch")
       return in.prefetch({.steps = static_cast<std::uint64_t>(number("steps"))});
     if (op == "unbatch") return in.unbatch();
+    if (op == "batch" && node.contains("padding"))
+      return in.padded_batch(batch_size(node), {.padding = padding_of(node.at("padding")),
+                                                .tail = batch_options(node).tail});
     if (op == "batch") return in.batch(batch_size(node), batch_options(node));
+    if (op == "bucket") return bucketed(in, node, batch_options(node).tail);
+    if (op == "pack") return packed(in, node);
     throw ConfigError(fmt::format("the driver knows no op {}", op));
   }
 
@@ -100,12 +108,14 @@ class Builder {
     const auto number = [&](const char* key) { return node.at(key).get<std::int64_t>(); };
     MapOptions options;
     if (node.value("declared", false)) options.spec = in.element_spec();
+    options.row_wise = node.value("row_wise", false);
     if (form == "whole") {
       return in.map([a = number("a")](const Sample& batch) {
         const std::int64_t rows = batch.leaves().front().shape().front();
         return on_integers(batch, [&](std::int64_t x) { return wrap_affine(x, 1, a * rows); });
       });
     }
+    if (node.at("fn") == "resize") return resize_map(in, number("most"), options);
     if (node.at("fn") == "faulty") return faulty_map(in, node, options);
     if (node.at("fn") == "affine") {
       const std::int64_t a = number("a");
@@ -145,40 +155,6 @@ class Builder {
   std::int64_t batch_;
   std::int64_t element_;  // that the dataset is opened for, if it is an inner one
 };
-
-Json value_json(const Tensor& leaf) {
-  if (is_variable(leaf.dtype())) {
-    std::string hex;
-    for (const std::byte byte : leaf.raw())
-      hex += fmt::format("{:02x}", static_cast<unsigned>(byte));
-    return hex;
-  }
-  const auto numbers = [&]<typename T>(T) -> Json {
-    if (leaf.shape().empty()) return leaf.item<T>();
-    return std::vector<T>(leaf.values<T>().begin(), leaf.values<T>().end());
-  };
-  if (leaf.dtype() == Dtype::i64) return numbers(std::int64_t{});
-  if (leaf.dtype() == Dtype::i32) return numbers(std::int32_t{});
-  return numbers(float{});
-}
-
-Json share_json(const Batch& batch) {
-  Json fields = Json::object();
-  const auto paths = batch.spec().structure.paths();
-  if (!batch.spec().fields.empty())
-    for (const std::string& path : paths) fields[path] = Json::array();
-  for (std::size_t row = 0; row < batch.rows(); ++row) {
-    const Sample sample = batch.row(row);
-    for (std::size_t i = 0; i < paths.size(); ++i)
-      fields[paths[i]].push_back(value_json(sample.leaves()[i]));
-  }
-  return {{"ids", std::vector<std::uint64_t>(batch.sample_id().begin(), batch.sample_id().end())},
-          {"loss_scale", batch.loss_scale()},
-          {"weight", std::vector<float>(batch.weight().begin(), batch.weight().end())},
-          {"valid", std::vector<int>(batch.valid().begin(), batch.valid().end())},
-          {"global_valid", batch.global_valid()},
-          {"fields", fields}};
-}
 
 using HeldStep = std::vector<Batch>;
 

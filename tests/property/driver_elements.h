@@ -38,9 +38,12 @@ Sample on_integers(const Sample& in, Fn fn) {
 /// The sum of the integers of a sample.
 inline std::int64_t total(const Sample& in) {
   std::int64_t sum = 0;
+  const auto add = [&sum](const auto& values) {
+    for (const auto value : values) sum = wrap_affine(value, 1, sum);
+  };
   for (const Tensor& leaf : in.leaves()) {
-    if (leaf.dtype() == Dtype::i64) sum = wrap_affine(leaf.item<std::int64_t>(), 1, sum);
-    if (leaf.dtype() == Dtype::i32) sum = wrap_affine(leaf.item<std::int32_t>(), 1, sum);
+    if (leaf.dtype() == Dtype::i64) add(leaf.values<std::int64_t>());
+    if (leaf.dtype() == Dtype::i32) add(leaf.values<std::int32_t>());
   }
   return sum;
 }
@@ -95,6 +98,65 @@ inline Dataset slices(std::int64_t rows, std::int64_t salt) {
       },
       {.spec = slices_spec()});
 }
+
+inline bool is_ragged_source(const std::string& op) {
+  return op == "ragged" || op == "tokens" || op == "wide";
+}
+
+/// Arrays of different lengths.
+class RaggedElements {
+ public:
+  explicit RaggedElements(const Json& node)
+      : salt_(node.at("salt")), most_(node.at("most")), every_(node.at("every")) {}
+
+  static ElementSpec spec(const std::string& kind) {
+    if (kind == "tokens") return ElementSpec::single(Dtype::i32, {kUnknown});
+    if (kind == "wide") return ElementSpec::single(Dtype::i64, {kUnknown, 2});
+    return ElementSpec::dict({{"a", Dtype::i64, {kUnknown, 2}},
+                              {"m", Dtype::i64, {kUnknown}},
+                              {"t", Dtype::i32, {kUnknown}},
+                              {"x", Dtype::i64, {}}});
+  }
+  [[nodiscard]] Sample operator()(const std::string& kind, std::int64_t i) const {
+    if (kind == "tokens") return Tensor::of(tokens(i));
+    return kind == "wide" ? Sample(wide(i, length(i))) : ragged(i);
+  }
+  [[nodiscard]] Sample ragged(std::int64_t i) const {
+    std::vector<std::int64_t> mask;
+    for (std::int64_t j = 0; j < length(i); ++j) mask.push_back((i + j) % 3);
+    return Sample::dict({{"a", wide(i, (i / every_ + salt_) % 4)},
+                         {"m", Tensor::of(mask)},
+                         {"t", Tensor::of(tokens(i))},
+                         {"x", Tensor::scalar(i * 7 + salt_)}});
+  }
+  [[nodiscard]] std::int64_t length(std::int64_t i) const {
+    return (i / every_ * 5 + salt_) % most_;
+  }
+  [[nodiscard]] std::vector<std::int32_t> tokens(std::int64_t i) const {
+    std::vector<std::int32_t> values;
+    for (std::int64_t j = 0; j < length(i); ++j)
+      values.push_back(static_cast<std::int32_t>((i * 31 + j * 7 + salt_) % 50'000));
+    return values;
+  }
+  [[nodiscard]] std::vector<std::int64_t> pairs(std::int64_t i, std::int64_t rows) const {
+    std::vector<std::int64_t> values;
+    for (std::int64_t j = 0; j < rows; ++j) {
+      values.push_back(i - j);
+      values.push_back(i * j + salt_);
+    }
+    return values;
+  }
+
+ private:
+  [[nodiscard]] Tensor wide(std::int64_t i, std::int64_t rows) const {
+    const std::vector<std::int64_t> values = pairs(i, rows);
+    return Tensor::of(std::span<const std::int64_t>(values), {rows, 2});
+  }
+
+  std::int64_t salt_;
+  std::int64_t most_;
+  std::int64_t every_;
+};
 
 // Generators.
 
@@ -156,6 +218,12 @@ inline Dataset generator(const Json& node) {
     if (declared) options.spec = slices_spec();
     return made([salt](std::int64_t) {
       return [salt](std::int64_t k) { return slices_element(k, salt); };
+    });
+  }
+  if (is_ragged_source(element)) {
+    if (declared) options.spec = RaggedElements::spec(element);
+    return made([elements = RaggedElements(node), element](std::int64_t) {
+      return [elements, element](std::int64_t k) { return elements(element, k); };
     });
   }
   if (element == "tuple") {

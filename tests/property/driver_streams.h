@@ -132,7 +132,8 @@ inline Dataset expanded(const Dataset& in, const Json& node, const Build& build)
   const auto open_sample = [open](const Sample& sample) { return open(total(sample)); };
   const bool typed = node.at("form") == "typed";
   std::optional<ElementSpec> spec;
-  if (node.at("declared")) spec = ElementSpec::single(Dtype::i64);
+  if (node.at("declared"))
+    spec = ElementSpec::single(Dtype::i64, node.value("ragged", false) ? Shape{kUnknown} : Shape{});
   if (node.at("op") == "flat_map") {
     const FlatMapOptions options{.spec = spec};
     return typed ? in.flat_map(open, options) : in.flat_map(open_sample, options);
@@ -146,13 +147,17 @@ inline Dataset expanded(const Dataset& in, const Json& node, const Build& build)
 inline Dataset scanned(const Dataset& in, const Json& node) {
   const auto step = [fault = Fault(node)](const Sample& state, const Sample& element) {
     const auto before = state.tensor().item<std::int64_t>();
-    const auto x = element.tensor().item<std::int64_t>();
+    const std::int64_t x = total(element);
     fault.check(x);
-    return std::pair<Sample, Sample>(Tensor::scalar(wrap_affine(before, 3, x)),
-                                     Tensor::scalar(wrap_affine(before, -1, x)));
+    return std::pair<Sample, Sample>(
+        Tensor::scalar(wrap_affine(before, 3, x)),
+        on_integers(element, [&](std::int64_t each) { return wrap_affine(before, -1, each); }));
   };
-  return in.scan(Tensor::scalar(node.at("start").get<std::int64_t>()), step,
-                 {.spec = ElementSpec::single(Dtype::i64)});
+  ScanOptions options;
+  if (node.at("declared"))
+    options.spec =
+        in.element_spec().known ? in.element_spec() : ElementSpec::single(Dtype::i64);
+  return in.scan(Tensor::scalar(node.at("start").get<std::int64_t>()), step, options);
 }
 
 /// `in` with the op of `node`, if it is one of the ops of this file.

@@ -11,6 +11,8 @@ from functools import lru_cache, reduce
 from itertools import chain, count, islice
 from typing import Any, Callable, Iterator, NamedTuple
 
+from fields import RAGGED_FIELDS, on_integers, ragged_values, resized, total_of
+
 Order = Callable[[int, int, int, int], list]  # (size, seed, pass, round) -> permutation
 MASK64 = 2**64 - 1
 MASK32 = 2**32 - 1
@@ -31,11 +33,13 @@ class Row(NamedTuple):
 
 class Step(NamedTuple):
     """One global batch; `end` is the position in the pass after it was delivered. If it is
-    padded, `slots` rows are cut into shares of equal size: its rows, and empty ones."""
+    padded, `slots` rows are cut into shares of equal size: its rows, and empty ones. `padding`
+    says how rows of different lengths are padded, if they are: see fields.py."""
 
     end: int
     rows: list
     slots: int = 0
+    padding: dict | None = None
 
 
 def wrap(value: int, bits: int = 64) -> int:
@@ -107,10 +111,22 @@ def source(spec: dict) -> tuple:
     if op == "pairs":
         return spec["size"], [("0", "i64"), ("1/k", "i64")], lambda i: (i - salt, i * i)
     if op == "slices":
-        fields = [("s", "bytes"), ("v", "f32"), ("x", "i64")]
+        fields = [("s", "bytes"), ("v", "f32[3]"), ("x", "i64")]
         text = lambda i: (str(i) * (i % 4)).encode().hex()
         return spec["rows"], fields, lambda i: (text(i), [i, i + 1, i + salt], i * 7 + salt)
+    if op in RAGGED_FIELDS:
+        values = ragged_values(op, salt, spec["most"], spec["every"])
+        return spec["size"], RAGGED_FIELDS[op], values
     raise ValueError(f"unknown source {op}")
+
+
+def is_known(spec: dict) -> bool:
+    """True if the spec of the elements is known before anything runs."""
+    if "declared" in spec:
+        return spec["declared"]
+    if spec.get("form") == "block":
+        return True
+    return all(map(is_known, spec.get("inputs", [spec["input"]] if "input" in spec else [])))
 
 
 def nested(part: int, fields: list) -> list:
@@ -131,8 +147,10 @@ class Node:
     def __init__(self, spec: dict, offset: int, leaves: Iterator[int], randoms: Iterator[int]):
         self.spec, self.op, self.offset = spec, spec["op"], offset
         self.inputs: list[Node] = []
+        # The buckets of a dataset share the ids of its samples.
+        self.appends = self.op == "concatenate" and not spec.get("buckets")
         for part in spec.get("inputs", [spec["input"]] if "input" in spec else []):
-            shift = sum(left.id_space for left in self.inputs) if self.op == "concatenate" else 0
+            shift = sum(left.id_space for left in self.inputs) if self.appends else 0
             self.inputs.append(type(self)(part, offset + shift, leaves, randoms))
         if not self.inputs:
             self.id_space, self.fields, self.values = source(spec)
@@ -146,7 +164,8 @@ class Node:
             self.count = ENDLESS_ROUNDS if spec["count"] == -1 else spec["count"]
             self.rounds = min(self.rounds * self.count, MASK64)
         elif self.op == "concatenate":
-            self.id_space = sum(part.id_space for part in self.inputs)
+            if self.appends:
+                self.id_space = sum(part.id_space for part in self.inputs)
             self.rounds = max(part.rounds for part in self.inputs)
         elif self.op == "zip":
             self.fields = [f for i, part in enumerate(self.inputs) for f in nested(i, part.fields)]
@@ -156,6 +175,12 @@ class Node:
             self.fields = [("", "i32")]
         elif spec.get("fn") == "random":
             self.ordinal = next(randoms)
+
+    def below(self) -> Iterator["Node"]:
+        """This node and all below it."""
+        yield self
+        for part in self.inputs:
+            yield from part.below()
 
 
 class Model:
@@ -243,13 +268,15 @@ class Model:
         elif tail == "drop" and rest:  # dropped; its samples count as delivered
             firsts.pop()
         bounds = list(zip(firsts, [*firsts[1:], count]))
+        padding = spec.get("padding")
         if tail == "wrap":  # filled from the start of the order, in further laps
             laps = -(-(-(-count // size) * size) // count) if count else 1
             at = lambda p: each_lap(lap * laps + p // count)[p % count]
-            return [Step(end, [at(p) for p in range(first, first + size)])
+            return [Step(end, [at(p) for p in range(first, first + size)], 0, padding)
                     for first, end in bounds]
         slots = size if tail == "pad" else 0
-        return [Step(end, rows[first : min(end, first + size)], slots) for first, end in bounds]
+        return [Step(end, rows[first : min(end, first + size)], slots, padding)
+                for first, end in bounds]
 
     def samples(self, node: Node) -> int:
         """Samples of the order in one round of an elastic node, dropped ones included."""
@@ -299,8 +326,12 @@ def each_row(item: Any, function: Callable[[Row, int], Row]) -> Any:
 
 
 def mapped(node: Node, pass_: int, row: Row, valid: int) -> Row:
-    """The three maps, on every i64 leaf: x*a + b, x + random, x + a * samples of the step."""
+    """The maps of every i64: x*a + b, x + random, x + a * samples of the step; and one that
+    changes the sizes of arrays."""
     spec = node.spec
+    if spec.get("fn") == "resize":
+        length = wrap(total_of(row.values, node.fields)) % spec["most"]
+        return row._replace(values=resized(row.values, node.fields, length))
     if spec["form"] == "whole":
         change = lambda x: x + spec["a"] * valid
     elif spec["fn"] == "affine":
@@ -309,11 +340,9 @@ def mapped(node: Node, pass_: int, row: Row, valid: int) -> Row:
         key = random_key(spec["seed"], node.ordinal, pass_, row.occurrence, row.source)
         stream = draws(key, row.number)
         change = lambda x: x + integer(stream, spec["range"])
-    typed = zip(row.values, node.fields)
-    return row._replace(values=tuple(wrap(change(x)) if k == "i64" else x for x, (_, k) in typed))
+    return row._replace(values=on_integers(row.values, node.fields, lambda x: wrap(change(x))))
 
 
-ZERO = {"i64": 0, "i32": 0, "f32": [0, 0, 0], "bytes": ""}
 NO_ID = MASK64  # of a row without a sample
 
 
@@ -340,7 +369,7 @@ def shares(step: Step, replicas: int, fields: list) -> list[dict]:
             "weight": [weight] * len(share) + [0] * empty,
             "valid": [1] * len(share) + [0] * empty,
             "global_valid": len(rows),
-            "fields": {path: [row.values[i] for row in share] + [ZERO[kind]] * empty
-                       for i, (path, kind) in enumerate(fields)},
+            "fields": {path: [row.values[i] for row in share] + [None] * empty
+                       for i, (path, _) in enumerate(fields)},
         })
     return cuts

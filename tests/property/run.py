@@ -22,9 +22,11 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from cases import meets_half_rule
-from cases_streams import FEATURES, features, make_case
+from cases_ragged import FEATURES, features, make_case
+from fields import Learned, view_of
 from ledger import failure_difference
 from model import NO_ID
+from stream_maker import has_mask
 from streams import expected
 
 CASE_SECONDS_MAX = 120
@@ -127,10 +129,10 @@ def run_case(driver: Driver, seed: int) -> Outcome:
     found, rows, steps = set(), 0, 0
     try:
         want = expected(case, order)
-        found = features(case, want)
         everything = [step for session in want["sessions"] for step in session["steps"]]
         steps, rows = len(everything), sum(s["shares"][0]["global_valid"] for s in everything)
         difference = first_difference(driver.ask({"case": case}), want, case)
+        found = features(case, want)
     except DriverFailure as failure:
         difference = str(failure)
     except Exception as error:  # a bad order, a reply of another form, or a mistake of the model
@@ -145,8 +147,11 @@ def first_difference(got: dict, want: dict, case: dict) -> str | None:
     if "sessions" not in got:
         return f"the driver answered {json.dumps(got)[:2000]}"
     for number, (mine, theirs) in enumerate(zip(want["sessions"], got["sessions"])):
-        difference = (steps_difference(theirs, mine)
-                      or failure_difference(theirs, mine, case["sessions"][number]))
+        session = case["sessions"][number]
+        learned = [Learned(has_mask(case["dataset"]))
+                   for _ in range(session["shares"] // session["local"])]
+        difference = (steps_difference(theirs, mine, learned)
+                      or failure_difference(theirs, mine, session))
         if not difference and mine["error"] is None:
             bytes_max = STREAM_STATE_BYTES_MAX if want["stream"] else STATE_BYTES_MAX
             difference = state_difference(theirs["state"], mine["state"], bytes_max)
@@ -155,11 +160,18 @@ def first_difference(got: dict, want: dict, case: dict) -> str | None:
     return counted("sessions", got["sessions"], want["sessions"])
 
 
-def steps_difference(got: dict, want: dict) -> str | None:
+def steps_difference(got: dict, want: dict, learned: list[Learned]) -> str | None:
+    """`learned`: one for each loader."""
     for theirs, mine in zip(got["steps"], want["steps"]):
         place = f"epoch {mine['epoch']} step {mine['step']}"
         if (theirs["epoch"], theirs["step"]) != (mine["epoch"], mine["step"]):
             return f"{place}: delivered as epoch {theirs['epoch']} step {theirs['step']}"
+        for number, loader in enumerate(learned):
+            local = slice(number * len(mine["shares"]) // len(learned),
+                          (number + 1) * len(mine["shares"]) // len(learned))
+            difference = loader.settle(theirs["shares"][local], mine["shares"][local])
+            if difference:
+                return f"{place} loader {number}{difference}"
         for share, (their_share, my_share) in enumerate(zip(theirs["shares"], mine["shares"])):
             difference = share_difference(their_share, my_share)
             if difference:
@@ -178,7 +190,7 @@ def share_difference(got: dict, want: dict) -> str | None:
     columns += [(name, got[name], want[name]) for name in ("weight", "valid")]
     # A rank without a single row cannot know the result of an undeclared function.
     if all(id_ == NO_ID for id_ in want["ids"]) and not got["fields"]:
-        got = got | {"fields": want["fields"]}
+        got = got | {"fields": want["fields"], "forms": {}}
     if sorted(got["fields"]) != sorted(want["fields"]):
         return f": fields {sorted(got['fields'])}, expected {sorted(want['fields'])}"
     columns += [(f'field "{path}"', got["fields"][path], want["fields"][path])
@@ -190,6 +202,12 @@ def share_difference(got: dict, want: dict) -> str | None:
             if their_value != my_value:
                 return f" row {row}: {name} {their_value}, expected {my_value}"
         return f": {name}: {counted('rows', theirs, mine)}"
+    if got["fields"] and got["forms"] and sorted(got["forms"]) != sorted(want["forms"]):
+        return f": arrays {sorted(got['forms'])}, expected {sorted(want['forms'])}"
+    for path, view in got["forms"].items():
+        expected_view = view_of(want["fields"][path], want["forms"][path])
+        if view != expected_view:
+            return f': field "{path}" is stored as {view}, expected {expected_view}'
     for name in ("global_valid", "loss_scale"):
         if got[name] != want[name]:
             return f": {name} {got[name]!r}, expected {want[name]!r}"

@@ -9,20 +9,24 @@ import random
 from dataclasses import replace
 from itertools import islice
 
-from cases import Maker, Part, is_known, walk
+from cases import Maker, Part, walk
+from fields import RAGGED_FIELDS
+from model import is_known
 from stream_nodes import makes_stream
 from streams import Overrun, StreamModel, first_part
 
 STREAM_ROWS_MAX = 3_000  # of a part
+LENGTH_MAX = 40  # of an array
 LOOKED_AT_MAX = 40_000  # rows that a model may compute for an estimate
 PAIR_SHAPE = ("zip", ("int",), ("int",))  # of a generator of tuples
-ELEMENTS = {("int",): "int", PAIR_SHAPE: "tuple", ("pairs",): "pairs", ("slices",): "slices"}
-SAMPLES = {"map": 16, "faulty": 16, "mask": 22, "shuffle": 12, "repeat": 8, "endless": 4, "take": 7,
+ELEMENTS = {("int",): "int", PAIR_SHAPE: "tuple", ("pairs",): "pairs", ("slices",): "slices",
+            **{(kind,): kind for kind in RAGGED_FIELDS}}
+SAMPLES = {"map": 16, "faulty": 16, "mask": 27, "shuffle": 12, "repeat": 8, "endless": 4, "take": 7,
            "skip": 6, "shard": 6, "cache": 6, "prefetch": 7, "select": 20, "split": 8}
-STREAMED = {"filter": 17, "take_while": 8, "scan": 14, "flat_map": 15, "interleave": 14,
+STREAMED = {"filter": 17, "take_while": 8, "scan": 15, "flat_map": 15, "interleave": 18,
             "unrows": 8}
 INNER = {"map": 7, "shuffle": 8, "filter": 8, "take_while": 4, "repeat": 10, "take": 8, "skip": 10,
-         "faulty": 12, "flat_map": 9, "scan": 4, "prefetch": 3}
+         "faulty": 12, "flat_map": 9, "scan": 7, "prefetch": 3}
 ENDLESS = {"map": 4, "filter": 5, "shuffle": 4, "skip": 2, "shard": 2, "interleave": 2}
 
 
@@ -66,6 +70,8 @@ class StreamMaker(Maker):
         self.failing = self.chance(0.45)
         self.nested = False  # inside a dataset that an element opens
         self.rows_max = STREAM_ROWS_MAX
+        self.elements = [shape for shape in ELEMENTS if shape[0] not in RAGGED_FIELDS]
+        self.ragged_inner = 0.0  # how often the elements of such a dataset are arrays
 
     def size(self) -> int:
         if self.chance(0.02):
@@ -74,7 +80,9 @@ class StreamMaker(Maker):
         return self.log_uniform(low, high)
 
     def shape(self, depth: int = 2) -> tuple:
-        return PAIR_SHAPE if self.streamed and self.chance(0.05) else super().shape(depth)
+        if self.streamed and self.chance(0.05):
+            return PAIR_SHAPE
+        return ("int",) if self.chance(0.2) else super().shape(depth)
 
     def batch_size(self) -> int:
         return self.log_uniform(1, 150 if self.chance(0.1) else 40)
@@ -107,7 +115,15 @@ class StreamMaker(Maker):
                 "cursor": self.chance(0.5), "turned": self.chance(0.3)}
         if not typed:
             node["declared"] = self.chance(0.5)
+        if element in RAGGED_FIELDS:
+            node |= self.lengths()
         return Part(node, shape, [1] * size, size)
+
+    def lengths(self) -> dict:
+        """Lengths below `most`, which may differ only after `every` elements."""
+        return {"most": self.rng.choices([1, 2, 3, 6, 10, 14, LENGTH_MAX],
+                                         [2, 6, 14, 25, 25, 20, 8])[0],
+                "every": self.rng.choices([1, 3, 50, 400], [60, 10, 15, 15])[0]}
 
     def endless_source(self, shape: tuple) -> Part:
         """An endless generator, and a verb that ends it."""
@@ -146,7 +162,7 @@ class StreamMaker(Maker):
     def predicate(self, part: Part, divisors: tuple[int, int]) -> dict:
         """A predicate that rejects about one in `divisors`."""
         node = {"form": "sample", "mask": False}
-        if part.shape in (("int",), PAIR_SHAPE) and self.chance(0.75):
+        if part.shape in (("int",), PAIR_SHAPE) and self.chance(0.85):
             node |= {"form": "typed", "args": len(part.shape) // 2 + 1}
         divisor = self.rng.randint(*divisors)
         if self.chance(0.35):
@@ -172,12 +188,17 @@ class StreamMaker(Maker):
         return self.filter(part, "take_while", (30, 600))
 
     def scan(self, part: Part) -> Part | None:
-        if part.batched or has_mask(part.node) or part.shape != ("int",):
+        if part.batched or has_mask(part.node) or not self.fits_scan(part):
             return None
-        node = {"start": self.number()}
-        if self.failing and self.chance(0.6):
+        node = {"start": self.number(), "declared": True}
+        if part.shape != ("int",):
+            node |= self.declared(part, "sample")
+        if self.failing and self.chance(0.8):
             node["faulty"] = self.fault()
         return self.measured(part, op="scan", **node)
+
+    def fits_scan(self, part: Part) -> bool:
+        return part.shape == ("int",)
 
     def mask(self, part: Part, depth: int) -> Part | None:
         if part.batched or depth > 0 or is_stream(part.node):
@@ -228,10 +249,18 @@ class StreamMaker(Maker):
             self.nested = True
             opened = self.grow(opened, self.rng.randint(0, 4), INNER, 1)
             self.nested = False
+            if depth == 0 and self.chance(self.ragged_inner):
+                opened = self.spread(opened)
+                node["ragged"] = True
         node |= {"inner": opened.node, "declared": self.chance(0.6),
-                 "form": "typed" if single and self.chance(0.5) else "sample"}
+                 "form": "typed" if single and self.chance(0.65) else "sample"}
         part = self.measured(part, **node)
-        return part and replace(part, shape=("int",))
+        return part and replace(part, shape=opened.shape)
+
+    def spread(self, part: Part) -> Part:
+        """Arrays whose length depends on a number."""
+        node = {"most": self.rng.randint(1, 6), "shape": "int", "declared": self.chance(0.5)}
+        return replace(part.over(part.sizes, op="spread", **node), shape=("spread",))
 
     def unrows(self, part: Part, depth: int) -> Part | None:
         """Elements that contain rows, and the rows."""
@@ -281,13 +310,20 @@ class StreamMaker(Maker):
 
     def faulty(self, part: Part) -> Part | None:
         single = part.shape == ("int",)
-        if not self.failing or (part.batched and not single):
+        row_wise = part.batched and not single
+        if not self.failing or (row_wise and not self.fits_row_wise(part)):
             return None
         if has_mask(part.node) and not is_known(part.node):
             return None
-        form = "typed" if part.batched or (single and self.chance(0.5)) else "sample"
+        form = "typed" if single and (part.batched or self.chance(0.65)) else "sample"
         node = {"form": form, "fn": "faulty", "faulty": self.fault()}
+        if row_wise:
+            node["row_wise"] = True
         return part.over(part.sizes, op="map", **node, **self.declared(part, form))
+
+    def fits_row_wise(self, part: Part) -> bool:
+        """Whether a function of a sample may be a map of steps."""
+        return False
 
     def unbatch(self, part: Part, depth: int) -> Part | None:
         if has_faulty(part.node):

@@ -4,6 +4,8 @@ row. See streams.py."""
 from itertools import count
 from typing import Iterator
 
+from fields import row_kind, total_of
+from packing import packed_fields, rewritten
 from model import SINGLE, Node, Row, draws, integer, random_key, source, wrap
 
 ID_SPACE = 2**48  # ids reserved for the rows of a node that numbers them as they are pulled
@@ -41,7 +43,7 @@ def elements(spec: dict) -> tuple:
     if kind == "tuple":
         fields = [("0", "i64"), ("1", "i64")]
         return fields, lambda k, *turn: (wrap(k - salt + shift(*turn)), k * k)
-    _, fields, values = source({"op": kind, "size": 0, "rows": 0, "salt": salt})
+    _, fields, values = source({"size": 0, "rows": 0} | spec | {"op": kind})
     return fields, lambda k, *turn: values(k)
 
 
@@ -51,7 +53,7 @@ class StreamNode(Node):
     a node above needs it before it can count; otherwise it leaves only its share."""
 
     def __init__(self, spec: dict, offset: int, leaves: Iterator[int], randoms: Iterator[int]):
-        spec = hatched(spec) if spec["op"] == "hatch" else spec
+        spec = hatched(spec) if spec["op"] == "hatch" else rewritten(spec)
         if spec["op"] == "generator":
             self.spec, self.op, self.offset, self.inputs = spec, spec["op"], offset, []
             self.fields, self.values = elements(spec)
@@ -61,11 +63,14 @@ class StreamNode(Node):
             super().__init__(spec, offset, leaves, randoms)
         if self.op in EXPANDING:
             self.id_space, self.rounds, self.source = ID_SPACE, 1, next(leaves)
+        if self.op == "pack":
+            self.id_space, self.source = 0, next(leaves)  # StreamModel.place counts the rows
+            self.fields = packed_fields(spec)
         if self.op == "spread":
             spread_fields = SINGLE if spec["shape"] == "int" else PAIR
             self.fields = [(path, f"{kind}[]") for path, kind in spread_fields]
         elif self.op == "unbatch_samples":
-            self.fields = [(path, kind[:-2]) for path, kind in self.fields]
+            self.fields = [(path, row_kind(kind)) for path, kind in self.fields]
         elif self.op in ("flat_map", "interleave"):
             self.fields = StreamNode(spec["inner"], 0, count(), count()).fields
         self.stream = makes_stream(spec) or any(part.stream for part in self.inputs)
@@ -88,7 +93,7 @@ class StreamNode(Node):
 
 def total(node: Node, row: Row) -> int:
     """The number that decides about a row: the sum of its integers."""
-    return wrap(sum(x for x, (_, kind) in zip(row.values, node.fields) if kind in ("i64", "i32")))
+    return wrap(total_of(row.values, node.fields))
 
 
 def throws(node: Node, row: Row) -> bool:

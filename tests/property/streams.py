@@ -8,8 +8,10 @@ and failed rows: the fate of a row.
 from itertools import compress, count, islice
 from typing import Any, Iterator
 
-from model import (MASK64, NO_ID, ZERO, Model, Node, Order, Row, Step, each_row, nested_round,
-                   random_key, shares, wrap)
+from fields import form_shares, on_integers
+from model import (MASK64, NO_ID, Model, Node, Order, Row, Step, each_row, is_known, nested_round,
+                   occurrence, random_key, shares, wrap)
+from packing import Document, pack_rows
 from stream_nodes import EXPANDING, StreamNode, passes, spread, throws, total, with_element
 
 GOLDEN = 0x9E3779B97F4A7C15
@@ -33,6 +35,7 @@ class StreamModel(Model):
         self.epochs, self.order = case["epochs"], order
         self.batch, self.memo = 0, {}
         self.raising, self.left, self.rows_left = False, [], rows_max
+        self.packs = any(node.op == "pack" for node in self.top.below())
 
     def items(self, node: Node, pass_: int, round_: int, start: Any = 0,
               lap: int = 0) -> Iterator[Any]:
@@ -69,12 +72,20 @@ class StreamModel(Model):
                 if throws(node, row):
                     self.lose(row)
                     continue
-                before, state = state, wrap(3 * state + row.values[0])
-                yield row._replace(values=(wrap(row.values[0] - before),))
+                before, state = state, wrap(3 * state + total(node, row))
+                yield row._replace(values=on_integers(row.values, node.fields,
+                                                      lambda x: wrap(x - before)))
         elif op == "select":  # positions found in the first turn of a separate tree
             own = StreamNode(spec, 0, count(), count())
             first = self.items(own.inputs[0], 0, 0)
             yield from compress(inputs[0], [passes(own, 0, row) for row in first])
+        elif op == "in_bucket":
+            lengths = self.lengths(spec)
+            yield from compress(inputs[0], [spec["low"] <= n < spec["high"] for n in lengths])
+        elif op == "pack":
+            when = occurrence(round_, lap)
+            for number, values in enumerate(self.packed(node, (pass_, round_, lap), inputs[0])):
+                yield Row(node.offset + number, node.source, number, when, values)
         elif op == "split":  # those that a permutation puts among the first
             rows = list(inputs[0])
             ranks = self.permutation(len(rows), random_key(spec["seed"], SPLIT), 0, 0)
@@ -104,6 +115,47 @@ class StreamModel(Model):
             yield from self.stream_rounds(node, pass_, round_, start)
         else:
             yield from super().items(node, pass_, round_, start, lap)
+
+    def lengths(self, spec: dict) -> list[int]:
+        """The lengths of the samples of an in_bucket, counted once, in a separate tree."""
+        key = ("lengths", id(spec["input"]), spec["field"], self.batch)
+        if key not in self.memo:
+            own = StreamNode(spec["input"], 0, count(), count())
+            at = [path for path, _ in own.fields].index(spec["field"])
+            self.memo[key] = [len(row.values[at]) for row in self.items(own, 0, 0)]
+        return self.memo[key]
+
+    def packed(self, node: Node, turn: tuple, rows: Iterator[Row]) -> list[tuple]:
+        """The values of all rows of a pack, cached like `listed`."""
+        key = ("packed", node, self.batch, *turn)
+        if key in self.memo:
+            return self.memo[key]
+        spec, paths = node.spec, [path for path, _ in node.inputs[0].fields]
+        at, mask = paths.index(spec["field"]), spec["mask_field"]
+        hidden = paths.index(mask) if mask else None
+        documents = [Document(spec, row.values[at], row.values[hidden] if mask else None)
+                     for row in rows]
+        shuffle = spec.get("shuffle")
+
+        def order(size: int, block: int) -> list[int]:
+            if not shuffle:
+                return list(range(size))
+            when = turn[:2] if shuffle["reshuffle"] else (0, 0)
+            return self.permutation(size, (shuffle["seed"] + block * GOLDEN) & MASK64, *when)
+
+        self.memo[key] = list(pack_rows(spec, documents, order))
+        return self.memo[key]
+
+    def place(self, node: Node, offset: int) -> None:
+        """Sets the first id of every node, since the rows of a pack are counted from the data."""
+        node.offset, shift = offset, 0
+        for part in node.inputs:
+            self.place(part, offset + shift)
+            shift += part.id_space if node.appends else 0
+        if node.op == "pack":
+            node.id_space = sum(1 for _ in self.items(node, 0, 0))
+        elif node.inputs and node.op not in EXPANDING:
+            node.id_space = shift if node.appends else node.inputs[0].id_space
 
     def without_lost(self, rows: Iterator) -> Iterator:
         for row in rows:
@@ -176,7 +228,8 @@ class StreamModel(Model):
                 return
             passed += len(group)
             end = (round_, passed) if len(group) == size else (round_ + 1, 0)
-            yield Step(end, group, size if node.spec["tail"] == "pad" else 0)
+            slots = size if node.spec["tail"] == "pad" else 0
+            yield Step(end, group, slots, node.spec.get("padding"))
 
     def stream_rounds(self, node: Node, pass_: int, round_: int, start: Any) -> Iterator[Step]:
         child, base = node.inputs[0], round_ * node.count
@@ -212,6 +265,8 @@ class StreamModel(Model):
         met after it, on the way to a next step or to the end of a pass. A failure that is raised
         ends the session; error: the keys that it may name."""
         self.batch, self.raising = session["batch"], session.get("on_error") == "raise"
+        if self.packs:
+            self.place(self.top, 0)
         self.left, steps, left, maybe, error = [], [], [], [], None
         epoch, step, position, place = state
         try:
@@ -223,10 +278,12 @@ class StreamModel(Model):
                     if self.raising and (failed or self.left):
                         raise Failure(*failed, *self.left)
                     cuts = cut(item, session["shares"], self.top.fields)
-                    steps.append({"epoch": epoch, "step": step, "shares": cuts})
+                    steps.append({"epoch": epoch, "step": step, "shares": cuts,
+                                  "padding": item.padding})
                     left += self.told(epoch)
                     step, place = step + 1, item.end
                     position = position + len(item.rows) if self.top.stream else place
+                    steps[-1]["after"] = (epoch, step, position, place)
                 else:
                     if self.raising and self.left:
                         raise Failure(*self.left)
@@ -257,13 +314,12 @@ def tried(node: Node, row: Row) -> Row:
         return row
     if throws(node, row):
         return row._replace(fate=(row.source, row.number))
-    typed = zip(row.values, node.fields)
-    return row._replace(values=tuple(wrap(x + 1) if kind == "i64" else x for x, (_, kind) in typed))
+    return row._replace(values=on_integers(row.values, node.fields, lambda x: wrap(x + 1)))
 
 
 def cut(step: Step, replicas: int, fields: list) -> list[dict]:
     """Shares as planned; then failed rows leave theirs, or become empty rows in a padded one,
-    and masked rows become zeros."""
+    and masked rows become empty ones."""
     cuts, firsts = shares(step, replicas, fields), iter(step.rows)
     for share in cuts:
         samples = sum(share["valid"])
@@ -273,7 +329,7 @@ def cut(step: Step, replicas: int, fields: list) -> list[dict]:
         empty = [part[i].fate is not None for i in kept]
         columns = [("ids", NO_ID), ("weight", 0), ("valid", 0)]
         fills = [(share, name, none) for name, none in columns]
-        fills += [(share["fields"], path, ZERO[kind]) for path, kind in fields]
+        fills += [(share["fields"], path, None) for path, _ in fields]
         for holder, name, none in fills:
             values = [holder[name][i] for i in kept]
             if name != "ids" or holder is not share:
@@ -295,8 +351,11 @@ def first_part(size: int, fraction: float) -> int:
 def expected(case: dict, order: Order) -> dict:
     """The expected reply for the case. A position of None means: zero only at step zero."""
     model, state, sessions = StreamModel(case, order), (0, 0, 0, 0), []
+    learned = not is_known(case["dataset"])
     for session in case["sessions"]:
         reply, state = model.session(session, state)
+        for each in reply["steps"]:
+            form_shares(each["shares"], model.top.fields, each["padding"], learned)
         epoch, step, position, _ = state
         if not model.top.elastic:
             position = step if model.top.stream else None
