@@ -139,9 +139,9 @@ class WindowStage final : public Stage {
   const std::uint64_t first_id_;
 };
 
-class Window final : public OnSamples {
+class WindowVerb final : public OnSamples {
  public:
-  explicit Window(const WindowRule& rule) : rule_(rule) {}
+  explicit WindowVerb(const WindowRule& rule) : rule_(rule) {}
   [[nodiscard]] Words words() const override {
     return {"window", fmt::format("window({}, shift={}{}{})", rule_.size, rule_.shift,
                                   rule_.stride == 1 ? "" : fmt::format(", stride={}", rule_.stride),
@@ -208,7 +208,7 @@ Dataset Dataset::window(std::uint64_t size, const WindowOptions& options) const 
                       "batch(n, {.drop_remainder = true}) groups the samples of a stream");
   if (cardinality().is_endless())
     throw ConfigError("window: an endless dataset has no last window", {}, "repeat after window");
-  Node node = after(*this, std::make_shared<const Window>(rule));
+  Node node = after(*this, std::make_shared<const WindowVerb>(rule));
   node.spec = window_spec(*this, rule);
   if (cardinality().is_counted()) node.size = Cardinality::of(rule.count(cardinality().count()));
   return make_node(std::move(node));

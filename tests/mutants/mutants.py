@@ -312,7 +312,7 @@ LENGTHS = [
           "if (!buckets_) first_id += part->verb->id_space(*part);",
           "first_id += part->verb->id_space(*part);")),
     *_of("gtest", "PackTest.*:PackingTest.*",
-         ("no label where a row ends", "src/verb/pack.cc",
+         ("no label where a row ends", "src/verb/packed_rows.cc",
           "labels.back() = next;", "labels.back() = kNoLabel;"),
          ("documents in the same order in every epoch", "src/verb/pack.cc",
           "const Turn own = key_.reshuffle ? turn : Turn{};",
