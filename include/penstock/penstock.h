@@ -2,6 +2,7 @@
 // All of penstock.
 
 #include <penstock/allocator.h>
+#include <penstock/audio.h>
 #include <penstock/batch.h>
 #include <penstock/block.h>
 #include <penstock/cardinality.h>
