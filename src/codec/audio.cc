@@ -114,9 +114,10 @@ struct AudioFile::Impl {
   Result<void> skip_to(std::int64_t to) {
     std::vector<float> forgotten(static_cast<std::size_t>(kPieceFrames * info.channels));
     while (at < to) {
-      const auto got = next(std::min(to - at, kPieceFrames), forgotten.data());
+      const std::int64_t piece = std::min(to - at, kPieceFrames);
+      const auto got = next(piece, forgotten.data());
       if (!got) return got.failure();
-      if (*got == 0) break;
+      if (*got < piece) break;
     }
     return {};
   }
@@ -145,11 +146,10 @@ struct AudioFile::Impl {
         std::min<std::uint64_t>(limits.counted_frames_max, kAudioFramesMax));
     if (auto done = skip_to(most + 1); !done) return done;
     const std::int64_t counted = at;
-    if (info.format != AudioFormat::flac)
-      return Failure{.message = fmt::format("the {} is truncated: it ends after {} frames, without "
-                                            "its last page",
+    if (sf_error(sound.get()) != SF_ERR_NO_ERROR || info.format != AudioFormat::flac)
+      return Failure{.message = fmt::format("the {} ends or is damaged after {} frames",
                                             audio_format_name(info.format), counted),
-                     .remedy = "fetch the file again"};
+                     .remedy = "fetch the file again, or write it again"};
     if (counted > most)
       return Failure{.message = fmt::format("the FLAC has more than {} frames", most),
                      .remedy = "raise values_max if such files are meant to be read"};

@@ -155,7 +155,7 @@ Result<AudioFormat> ogg_format(EncodedBytes bytes) {
 }
 
 Result<AudioFormat> check_ogg(EncodedBytes bytes) {
-  const auto format = ogg_format(bytes);
+  auto format = ogg_format(bytes);
   if (!format) return format;
   const auto pages = check_ogg_pages(bytes);
   if (!pages) return pages.failure();

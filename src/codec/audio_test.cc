@@ -138,9 +138,25 @@ TEST(AudioTest, AFileThatEndsEarlySaysHowManyFramesAreThere) {
 }
 
 TEST(AudioTest, ADamagedFlacFails) {
-  AudioBytes file = made::flac({.frames = 50'000});
-  file[file.size() / 2] ^= 0x55U;
-  EXPECT_THAT(refusal(file), HasSubstr("ends or is damaged after"));
+  for (AudioBytes file :
+       {made::flac({.frames = 50'000}), made::flac_without_length({.frames = 50'000})}) {
+    EXPECT_EQ(refusal(file), "accepted");
+    const AudioBytes half(file.begin(),
+                          file.begin() + static_cast<std::ptrdiff_t>(file.size() / 2));
+    EXPECT_THAT(refusal(half), HasSubstr("ends or is damaged after"));
+    file[file.size() / 2] ^= 0x55U;
+    EXPECT_THAT(refusal(file), HasSubstr("ends or is damaged after"));
+  }
+}
+
+TEST(AudioTest, AWavOfUnknownSizeGoesToTheEndOfTheFile) {
+  AudioBytes file = made::wav({.frames = 500});
+  const auto expected = read(file);
+  std::fill_n(file.begin() + 4, 4, std::uint8_t{0xff});
+  std::fill_n(file.begin() + 40, 4, std::uint8_t{0xff});
+  const auto values = read(file);
+  ASSERT_TRUE(values) << values.failure().message;
+  EXPECT_EQ(*values, *expected);
 }
 
 TEST(AudioTest, AHeaderThatClaimsTooManyFramesFailsWithoutMemory) {

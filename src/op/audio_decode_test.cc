@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <map>
 
 #include "base/json.h"
 #include "base/temp_folder_for_tests.h"
@@ -14,6 +13,7 @@
 #include "op/op.h"
 #include "penstock/audio.h"
 #include "penstock/loader.h"
+#include "penstock/plan.h"
 
 namespace penstock {
 namespace {
@@ -245,6 +245,26 @@ TEST(AudioDecodeTest, TheOpIsRecreatedFromItsArguments) {
   EXPECT_EQ(op->describe(), "audio.decode(x, channels=2, frames=9, crop=center)");
   EXPECT_THAT([] { make_catalogued_op("audio_decode", {{"path", ""}, {"crop", "left"}}); },
               ThrowsMessage<ConfigError>(HasSubstr("no crop \"left\"")));
+}
+
+TEST(AudioDecodeTest, APlanOfAFolderOrOfFilesIsCreatedAgain) {
+  const TempFolder folder;
+  std::vector<std::string> paths;
+  for (const char* const name : {"a/1.wav", "b/2.wav", "b/3.wav"})
+    paths.push_back(folder.write(name, made::audio_text(numbered(500))));
+  const auto op = audio::decode({.frames = 100, .seed = 4});
+  for (const Dataset& dataset : {audio_folder(folder.path(), {.with_path = true}).map(op).batch(3),
+                                 audio_files(paths, {3, 1, 2}).map(op).batch(3)}) {
+    const Plan plan(dataset);
+    const Plan back = Plan::parse(plan.serialize(), {});
+    EXPECT_EQ(back.digests(), plan.digests());
+    EXPECT_EQ(back.explain(), plan.explain());
+    const Batch one = run_block(plan, {.pass = 1, .step = 0, .first = 0, .count = 3});
+    const Batch other = run_block(back, {.pass = 1, .step = 0, .first = 0, .count = 3});
+    EXPECT_TRUE(std::ranges::equal(one.values<float>("audio"), other.values<float>("audio")));
+    EXPECT_TRUE(
+        std::ranges::equal(one.values<std::int64_t>("label"), other.values<std::int64_t>("label")));
+  }
 }
 
 TEST(AudioDecodeTest, AFolderOfRecordingsHasClasses) {

@@ -105,11 +105,11 @@ std::shared_ptr<const FileRoot> root_of(const FolderListing& listing) {
 
 class FileFolder final : public EncodedFiles {
  public:
-  FileFolder(const FileKind& file_kind, const std::shared_ptr<const FolderListing>& listing,
+  FileFolder(const FileKind& file_kind, std::shared_ptr<const FolderListing> listing,
              bool with_path)
       : EncodedFiles(file_kind, {listing, &listing->files}, listing->options.labels, with_path),
-        listing_(listing) {
-    set_reading(listing->options.bytes_max, root_of(*listing));
+        listing_(std::move(listing)) {
+    set_reading(listing_->options.bytes_max, root_of(*listing_));
   }
 
   [[nodiscard]] std::string word() const override { return std::string(kind().folder_word); }
