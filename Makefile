@@ -7,7 +7,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := g++ cmake ninja-build ccache mold python3 python3-venv python3-dev libfmt-dev nlohmann-json3-dev \
             libgtest-dev libgmock-dev libcli11-dev clang-19 clang-tidy-19 clang-format-19 \
             libclang-rt-19-dev pkg-config libjpeg62-turbo-dev libpng-dev libdeflate-dev \
-            libwebp-dev libhwy-dev libgloo-dev
+            libwebp-dev libsndfile1-dev libsoxr-dev libhwy-dev libgloo-dev
 TORCH_VERSION := 2.13.0
 # Nothing below is one of several processes, whatever started it.
 unexport RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TF_CONFIG SLURM_STEP_ID OMPI_COMM_WORLD_RANK \
@@ -176,9 +176,9 @@ mutants: setup .venv/torch  ## one-line bugs that a test must detect, in every p
 
 fuzz: setup  ## each parser for SECONDS=30
 	cmake --preset fuzz >/dev/null && cmake --build --preset fuzz -- --quiet
-	@build/fuzz/fuzz/image_seeds build/fuzz/seeds && mkdir -p build/fuzz/seeds/state build/fuzz/seeds/plan \
+	@build/fuzz/fuzz/write_seeds build/fuzz/seeds && mkdir -p build/fuzz/seeds/state build/fuzz/seeds/plan \
 	  build/fuzz/seeds/folder_index build/fuzz/seeds/megatron
-	@for target in state plan folder_index megatron image png jpeg; do mkdir -p build/fuzz/corpus/$$target && \
+	@for target in state plan folder_index megatron image png jpeg audio; do mkdir -p build/fuzz/corpus/$$target && \
 	  build/fuzz/fuzz/$${target}_fuzz -max_total_time=$(or $(SECONDS),30) -max_len=4096 \
 	    build/fuzz/corpus/$$target build/fuzz/seeds/$$target \
 	    $$(ls -d fuzz/corpus/$$target 2>/dev/null) || exit 1; done

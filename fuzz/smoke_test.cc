@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "fuzz/audio_seeds.h"
 #include "fuzz/image_seeds.h"
 
 // tests/CMakeLists.txt gives each target's function a name of its own.
@@ -23,6 +24,7 @@ int fuzz_megatron(const std::uint8_t* data, std::size_t size);
 int fuzz_image(const std::uint8_t* data, std::size_t size);
 int fuzz_png(const std::uint8_t* data, std::size_t size);
 int fuzz_jpeg(const std::uint8_t* data, std::size_t size);
+int fuzz_audio(const std::uint8_t* data, std::size_t size);
 }
 
 namespace penstock::fuzz {
@@ -47,8 +49,9 @@ Seeds seeds_of(const std::string& target) {
           {target, entry.path().filename(), Values(std::istreambuf_iterator<char>(in), {})});
     }
   }
-  for (Seed& seed : image_seeds())
-    if (seed.target == target) seeds.push_back(std::move(seed));
+  for (Seeds made : {image_seeds(), audio_seeds()})
+    for (Seed& seed : made)
+      if (seed.target == target) seeds.push_back(std::move(seed));
   std::ranges::sort(seeds, {}, &Seed::name);
   return seeds;
 }
@@ -117,6 +120,9 @@ TEST(FuzzSmokeTest, PngAsLibpngReadsIt) {
 }
 TEST(FuzzSmokeTest, RegionsOfJpeg) {
   run_all("jpeg", fuzz_jpeg);
+}
+TEST(FuzzSmokeTest, Recordings) {
+  run_all("audio", fuzz_audio);
 }
 
 }  // namespace

@@ -73,7 +73,8 @@ class Toolchain(NamedTuple):
             compiler.append(f"-fsanitize={sanitizers}")
         launcher = ["ccache"] if shutil.which("ccache") else []
         mold = ["-fuse-ld=mold"] if shutil.which("mold") else []
-        optional = {"DEFLATE_FOUND": "-ldeflate", "WEBP_FOUND": "-lwebp", "HWY_DIR": "-lhwy"}
+        optional = {"DEFLATE_FOUND": "-ldeflate", "WEBP_FOUND": "-lwebp",
+                    "SNDFILE_FOUND": "-lsndfile", "SOXR_FOUND": "-lsoxr", "HWY_DIR": "-lhwy"}
         library = [str(build / "libpenstock.a"), "-lfmt", "-ljpeg", "-lpng"]
         library += [name for key, name in optional.items()
                     if settings.get(key, "") not in ("", "0") and "NOTFOUND" not in settings[key]]

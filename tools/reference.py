@@ -18,10 +18,12 @@ from pathlib import Path
 PAGE = Path(__file__).resolve().parent.parent / "docs/guide/reference.md"
 SOURCES = ("range", "from_tensors", "from_tensor_slices", "from_ragged", "from_windows",
            "from_index", "from_generator", "from_sequence", "from_arrow", "from_text", "tokens",
-           "from_megatron", "image_folder", "from_paths", "list_files", "zip")
+           "from_megatron", "image_folder", "from_paths", "audio_folder", "audio_files",
+           "list_files", "zip")
 # Ops that are not steps of an image chain, and the function that makes each.
-OPS = {"cast": "cast", "cutmix": "image.cutmix", "mixup": "image.mixup",
-       "one_hot": "image.one_hot", "read_file": "read_file", "truncate": "Dataset.truncate"}
+OPS = {"audio_decode": "audio.decode", "cast": "cast", "cutmix": "image.cutmix",
+       "mixup": "image.mixup", "one_hot": "image.one_hot", "read_file": "read_file",
+       "truncate": "Dataset.truncate"}
 CHAIN = "image"  # the op that a chain of steps becomes
 
 

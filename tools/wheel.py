@@ -59,6 +59,17 @@ for name in ("bad.jpg", "bad.png", "bad.webp"):          # each codec is there, 
         assert "not built" not in str(error), error
 """
 
+SOUNDS = """
+import wave
+import penstock as ps
+with wave.open("a.wav", "wb") as file:
+    file.setparams((1, 2, 44_100, 0, "NONE", ""))
+    file.writeframes(bytes(2 * 44_100))
+decode = ps.audio.decode(rate=16_000)
+batch = next(iter(ps.Loader(ps.audio_files(["a.wav"]).map(decode).batch(1))))
+assert batch["audio"].lengths.tolist() == [16_000]
+"""
+
 
 def run(*command: object, cwd: Path = ROOT, env: dict[str, str] | None = None) -> str:
     done = subprocess.run([str(word) for word in command], cwd=cwd, text=True, check=False,
@@ -104,7 +115,8 @@ def libraries(site: Path) -> set[str]:
 
 def hidden(*command: object) -> list[object]:
     """The command in a mount namespace where no system copy of what we bring can be read."""
-    patterns = ("libjpeg*", "libpng*", "libdeflate*", "libwebp*", "libhwy*", "libfmt*")
+    patterns = ("libjpeg*", "libpng*", "libdeflate*", "libwebp*", "libhwy*", "libfmt*",
+                "libsndfile*", "libsoxr*", "libFLAC*", "libvorbis*", "libogg*", "libopus*")
     places = [path for folder in ("/usr/lib", "/lib", "/usr/local/lib") for pattern in patterns
               for path in Path(folder).glob(f"**/{pattern}.so*") if not path.is_symlink()]
     covers = "\n".join(f"mount --bind /dev/null '{path}'" for path in sorted(set(places)))
@@ -122,7 +134,8 @@ def check(python: str, wheel: Path, draft: Path) -> str:
     work.mkdir()
     (work / "start.py").write_text(doc_blocks.python_program("docs/guide/quick_start.md"))
     (work / "images.py").write_text(IMAGES)
-    for program in ("start.py", "images.py"):
+    (work / "sounds.py").write_text(SOUNDS)
+    for program in ("start.py", "images.py", "sounds.py"):
         run(*hidden(fresh / "python", work / program), cwd=work)
     demo = run(*hidden(fresh / "penstock", "demo", "--samples", "1000"), cwd=work)
     assert "once" in demo, demo

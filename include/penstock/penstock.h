@@ -2,6 +2,8 @@
 // All of penstock.
 
 #include <penstock/allocator.h>
+#include <penstock/arrow.h>
+#include <penstock/audio.h>
 #include <penstock/batch.h>
 #include <penstock/block.h>
 #include <penstock/cardinality.h>
@@ -43,4 +45,5 @@
 #include <penstock/strategy.h>
 #include <penstock/tail.h>
 #include <penstock/tensor.h>
+#include <penstock/text_files.h>
 #include <penstock/verb_options.h>

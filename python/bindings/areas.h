@@ -11,6 +11,7 @@ void bind_errors(nanobind::module_& module);
 void bind_dataset(nanobind::module_& module);
 void bind_tables(nanobind::module_& module);
 void bind_image(nanobind::module_& module);
+void bind_audio(nanobind::module_& module);
 void bind_functions(nanobind::module_& module);
 void bind_batch(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);

@@ -1,4 +1,4 @@
-// Images: folders, files, and chains of image ops by word.
+// Folders and files of images and recordings, and chains of image ops by word.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -10,6 +10,7 @@
 #include "callee.h"
 #include "op/image_step.h"
 #include "op/op.h"
+#include "penstock/audio.h"
 #include "penstock/image.h"
 
 namespace nb = nanobind;
@@ -21,9 +22,8 @@ FollowLinks links_of(const std::string& word) {
   if (word == "never") return FollowLinks::never;
   if (word == "inside") return FollowLinks::inside;
   if (word == "anywhere") return FollowLinks::anywhere;
-  throw ConfigError(
-      "image_folder: follow_links must be \"never\", \"inside\" or \"anywhere\", got \"" + word +
-      "\"");
+  throw ConfigError("follow_links must be \"never\", \"inside\" or \"anywhere\", got \"" + word +
+                    "\"");
 }
 
 /// Paths are bytes, as the system has them.
@@ -31,13 +31,21 @@ std::string path_of(const nb::bytes& path) {
   return {path.c_str(), path.size()};
 }
 
-FolderIndex list_folder(const nb::bytes& root_path, const std::vector<std::string>& extensions,
-                        const std::string& links, bool labels, const nb::bytes& index_path) {
+/// Which of the two families of functions is called.
+enum class Files : bool { images, audio };
+Files files_of(const std::string& field) {
+  return field == "audio" ? Files::audio : Files::images;
+}
+
+FolderIndex list_folder(const std::string& field, const nb::bytes& root_path,
+                        const std::vector<std::string>& extensions, const std::string& links,
+                        bool labels, const nb::bytes& index_path) {
   const std::string root = path_of(root_path);
   const std::string index = path_of(index_path);
   const FolderOptions options{
       .extensions = extensions, .follow_links = links_of(links), .labels = labels, .index = index};
   const nb::gil_scoped_release release;
+  if (files_of(field) == Files::audio) return list_audio(root, options);
   return index.empty() ? list_images(root, options) : FolderIndex::load(index, root);
 }
 
@@ -88,17 +96,22 @@ void bind_image(nb::module_& module) {
       .def("class_files", &FolderIndex::class_files)
       .def("left_out_text", &FolderIndex::left_out_text);
   module.def("list_folder", list_folder);
-  module.def("image_folder", [](const FolderIndex& index, bool with_path) {
-    return Owning<Dataset>(Dataset::image_folder(index, with_path), {});
+  module.def("file_folder", [](const std::string& field, const FolderIndex& index, bool with_path) {
+    return Owning<Dataset>(files_of(field) == Files::audio
+                               ? audio_folder(index, with_path)
+                               : Dataset::image_folder(index, with_path),
+                           {});
   });
-  module.def("from_paths",
-             [](const std::vector<nb::bytes>& paths, const std::vector<std::int64_t>& labels) {
-               std::vector<std::string> files;
-               files.reserve(paths.size());
-               for (const nb::bytes& path : paths) files.push_back(path_of(path));
-               const nb::gil_scoped_release release;
-               return Owning<Dataset>(Dataset::from_paths(files, labels), {});
-             });
+  module.def("files", [](const std::string& field, const std::vector<nb::bytes>& paths,
+                         const std::vector<std::int64_t>& labels) {
+    std::vector<std::string> names;
+    names.reserve(paths.size());
+    for (const nb::bytes& path : paths) names.push_back(path_of(path));
+    const nb::gil_scoped_release release;
+    return Owning<Dataset>(files_of(field) == Files::audio ? audio_files(names, labels)
+                                                           : Dataset::from_paths(names, labels),
+                           {});
+  });
   module.def("list_files", [](const nb::bytes& pattern, bool hidden) {
     const std::string path = path_of(pattern);
     const nb::gil_scoped_release release;

@@ -23,6 +23,7 @@ NB_MODULE(_native, module) {
   penstock::python::bind_dataset(module);
   penstock::python::bind_tables(module);
   penstock::python::bind_image(module);
+  penstock::python::bind_audio(module);
   penstock::python::bind_functions(module);
   penstock::python::bind_batch(module);
   penstock::python::bind_plan(module);

@@ -11,7 +11,7 @@ import importlib as _importlib
 import threading as _threading  # noqa: F401  the first thread to import it counts as the main one
 import typing as _typing
 
-from . import _native, image
+from . import _native, audio, image
 from .dataset import INFINITE, UNKNOWN, Dataset
 from .errors import (
     CancelledError,
@@ -24,11 +24,15 @@ from .errors import (
     StateError,
 )
 from .files import (
+    AudioFolder,
     FolderIndex,
     ImageFolder,
+    audio_files,
+    audio_folder,
     from_megatron,
     from_paths,
     image_folder,
+    list_audio,
     list_files,
     list_images,
     read_file,
@@ -70,14 +74,15 @@ if _typing.TYPE_CHECKING:
 
 __version__: str = _native.version
 __all__ = [
-    "INFINITE", "UNKNOWN", "Batch", "CancelledError", "ConfigError", "Counted", "Dataset",
-    "Error", "Feed", "Field", "FolderIndex", "ImageFolder", "InternalError", "IoError",
+    "INFINITE", "UNKNOWN", "AudioFolder", "Batch", "CancelledError", "ConfigError", "Counted",
+    "Dataset", "Error", "Feed", "Field", "FolderIndex", "ImageFolder", "InternalError", "IoError",
     "Ledger", "Loader", "MirroredStrategy", "OneDeviceStrategy", "PerReplica", "Plan", "Ragged",
     "Replica", "Report", "ResourceError", "SampleError", "Sequence", "StateError", "Step",
-    "Strategy", "cast", "from_arrow", "from_generator", "from_index", "from_megatron",
-    "from_paths", "from_ragged", "from_sequence", "from_tensor_slices", "from_tensors",
-    "from_text", "from_windows", "get_strategy", "image", "image_folder", "list_files",
-    "list_images", "range", "read_file", "replica_context", "rng", "tokens", "zip",
+    "Strategy", "audio", "audio_files", "audio_folder", "cast", "from_arrow", "from_generator",
+    "from_index", "from_megatron", "from_paths", "from_ragged", "from_sequence",
+    "from_tensor_slices", "from_tensors", "from_text", "from_windows", "get_strategy", "image",
+    "image_folder", "list_audio", "list_files", "list_images", "range", "read_file",
+    "replica_context", "rng", "tokens", "zip",
 ]
 
 

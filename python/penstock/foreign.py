@@ -169,7 +169,8 @@ VERBS: dict[str, str] = {
     "class_names": "ps.image_folder(...).class_names, before other verbs",
 }
 SOURCES = ("range", "from_tensor_slices", "from_tensors", "from_generator", "list_files",
-           "image_folder", "from_index", "from_sequence", "from_paths")
+           "image_folder", "from_index", "from_sequence", "from_paths", "audio_folder",
+           "audio_files")
 NAMES: dict[str, str] = {
     "DataLoader": "ps.Loader(dataset.batch(n))", "AUTOTUNE": _THREADS,
     "TFRecordDataset": _READER, "TextLineDataset": _READER, "CsvDataset": _READER,
@@ -185,6 +186,7 @@ NAMES: dict[str, str] = {
     "IterDataset": "ps.from_generator(make)", "WebDataset": _READER, "Options":
         "the arguments of ps.Loader", "enumerate": "dataset.enumerate()",
     "image_dataset_from_directory": "ps.image_folder(root)",
+    "audio_dataset_from_directory": "ps.audio_folder(root).map(ps.audio.decode(...))",
 }
 
 

@@ -69,6 +69,12 @@ def context():
     return seen[0]
 
 
+def sound_files(folder):
+    (folder / "one").mkdir(exist_ok=True)
+    (folder / "one" / "a.wav").write_bytes(b"x")
+    return folder
+
+
 def picture_files(folder):
     (folder / "one").mkdir(exist_ok=True)
     (folder / "one" / "a.png").write_bytes(b"x")
@@ -100,6 +106,16 @@ FUNCTIONS = {
     "image_folder": (lambda: ps.image_folder,
                      {"root": picture_files, "extensions": ["png"], "follow_links": "inside",
                       "labels": True, "with_path": False, "index": ""}),
+    "audio_files": (lambda: ps.audio_files, {"paths": ["a.wav"], "labels": [0]}),
+    "list_audio": (lambda: ps.list_audio, {"root": sound_files, "extensions": ["wav"],
+                                           "follow_links": "inside", "labels": True,
+                                           "index": ""}),
+    "audio_folder": (lambda: ps.audio_folder,
+                     {"root": sound_files, "extensions": ["wav"], "follow_links": "inside",
+                      "labels": True, "with_path": False, "index": ""}),
+    "audio.decode": (lambda: ps.audio.decode,
+                     {"path": "audio", "rate": 16_000, "channels": 1, "frames": 100,
+                      "crop": "start", "pad": True, "seed": 1, "values_max": 1000}),
     "get_strategy": (lambda: ps.get_strategy, {}),
     "replica_context": (lambda: ps.replica_context, {}),
     "rng": (lambda: ps.rng, {}),
@@ -118,6 +134,7 @@ FUNCTIONS = {
     "Feed": (lambda: ps.Feed, {"native": 3}),
     "FolderIndex": (lambda: ps.FolderIndex, {"native": 3}),
     "ImageFolder": (lambda: ps.ImageFolder, {"native": 3, "index": 3}),
+    "AudioFolder": (lambda: ps.AudioFolder, {"native": 3, "index": 3}),
     "Ledger": (lambda: ps.Ledger, {"native": 3}),
     "Report": (lambda: ps.Report, {"native": 3}),
     "Dataset.map": (lambda: dataset().map,
@@ -313,10 +330,11 @@ def public_functions():
                     yield f"{name}.{method}"
         elif callable(thing) and not inspect.isclass(thing):
             yield name
-    for name, thing in vars(ps.image).items():
-        if inspect.isfunction(thing) and not name.startswith("_") and (
-                thing.__module__ == "penstock.image"):
-            yield f"image.{name}"
+    for module in (ps.image, ps.audio):
+        for name, thing in vars(module).items():
+            if inspect.isfunction(thing) and not name.startswith("_") and (
+                    thing.__module__ == module.__name__):
+                yield f"{module.__name__.split('.')[1]}.{name}"
     for method in vars(ps.image.Chain):
         if not method.startswith("_"):
             yield f"Chain.{method}"
@@ -340,7 +358,7 @@ def test_every_public_function_is_covered():
 def test_wrong_values_raise_penstocks_own_errors(name, tmp_path):
     make, right = FUNCTIONS[name]
     right = {**defaults_of(make()),
-             **{key: picture_files(tmp_path) if value is picture_files else value
+             **{key: value(tmp_path) if value is picture_files or value is sound_files else value
                 for key, value in right.items()}}
     wrong_words = []
     for argument in right:

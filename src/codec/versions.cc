@@ -11,10 +11,18 @@
 #ifdef PENSTOCK_WEBP
 #include <webp/decode.h>
 #endif
+#ifdef PENSTOCK_SNDFILE
+#include <sndfile.h>
+#endif
+#ifdef PENSTOCK_SOXR
+#include <soxr.h>
+#endif
 #ifdef PENSTOCK_HIGHWAY
 #include <hwy/highway.h>
 #endif
 #include <fmt/format.h>
+
+#include <string_view>
 
 namespace penstock {
 namespace {
@@ -38,6 +46,14 @@ std::string codec_versions() {
 #endif
 #ifdef PENSTOCK_DEFLATE
   text += ", libdeflate " LIBDEFLATE_VERSION_STRING;
+#endif
+#ifdef PENSTOCK_SNDFILE
+  // "libsndfile-1.2.0"
+  text += fmt::format(", libsndfile {}", std::string_view(sf_version_string()).substr(11));
+#endif
+#ifdef PENSTOCK_SOXR
+  // "libsoxr-0.1.3"
+  text += fmt::format(", libsoxr {}", std::string_view(soxr_version()).substr(8));
 #endif
 #ifdef PENSTOCK_HIGHWAY
   text += fmt::format(", highway {}.{}.{}", HWY_MAJOR, HWY_MINOR, HWY_PATCH);

@@ -18,6 +18,12 @@ TEST(VersionsTest, EveryLibraryOfTheBuildIsNamedWithItsVersion) {
 #ifdef PENSTOCK_DEFLATE
   EXPECT_THAT(text, HasSubstr("libdeflate "));
 #endif
+#ifdef PENSTOCK_SNDFILE
+  EXPECT_THAT(text, HasSubstr("libsndfile "));
+#endif
+#ifdef PENSTOCK_SOXR
+  EXPECT_THAT(text, HasSubstr("libsoxr "));
+#endif
 #ifdef PENSTOCK_HIGHWAY
   EXPECT_THAT(text, HasSubstr("highway "));
 #endif

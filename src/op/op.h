@@ -78,6 +78,7 @@ std::shared_ptr<const Op> make_block_op(BlockFn fn, const MapOptions& options);
 std::shared_ptr<const Op> make_catalogued_op(const std::string& word, const Json& arguments);
 /// The names of the catalogue.
 std::vector<std::string> catalogue_words();
+std::shared_ptr<const Op> make_audio_decode(const Json& arguments);
 std::shared_ptr<const Op> make_cast(const Json& arguments);
 std::shared_ptr<const Op> make_image_chain(const Json& arguments);
 std::shared_ptr<const Op> make_one_hot(const Json& arguments);

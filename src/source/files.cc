@@ -1,4 +1,4 @@
-// Sources whose samples are files: image_folder, from_paths, list_files.
+// Sources whose samples are files: folders and paths of images and recordings, and list_files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace penstock {
 namespace {
 
-ElementSpec image_spec(bool label, bool path) {
-  std::vector<FieldSpec> fields{{"image", Dtype::bytes, {}}};
+ElementSpec file_spec(const FileKind& kind, bool label, bool path) {
+  std::vector<FieldSpec> fields{{std::string(kind.field), Dtype::bytes, {}}};
   if (label) fields.push_back({"label", Dtype::i64, {}});
   if (path) fields.push_back({"path", Dtype::string, {}});
   return ElementSpec::dict(std::move(fields));
@@ -29,11 +29,12 @@ std::string digest_of(const FileTable& files) {
 }
 
 /// Encoded files with their labels.
-class Images : public Source {
+class EncodedFiles : public Source {
  public:
-  Images(std::shared_ptr<const FileTable> files, bool label, bool path)
-      : files_(std::move(files)),
-        spec_(image_spec(label, path)),
+  EncodedFiles(const FileKind& kind, std::shared_ptr<const FileTable> files, bool label, bool path)
+      : kind_(kind),
+        files_(std::move(files)),
+        spec_(file_spec(kind, label, path)),
         label_(label),
         path_(path),
         digest_(digest_of(*files_)) {}
@@ -71,6 +72,7 @@ class Images : public Source {
 
  protected:
   [[nodiscard]] virtual std::int64_t label_of(std::uint64_t number) const = 0;
+  [[nodiscard]] const FileKind& kind() const { return kind_; }
   [[nodiscard]] const FileTable& files() const { return *files_; }
   [[nodiscard]] bool has_label() const { return label_; }
   [[nodiscard]] bool has_path() const { return path_; }
@@ -80,6 +82,7 @@ class Images : public Source {
   }
 
  private:
+  const FileKind& kind_;
   std::shared_ptr<const FileTable> files_;
   ElementSpec spec_;
   bool label_;
@@ -100,19 +103,21 @@ std::shared_ptr<const FileRoot> root_of(const FolderListing& listing) {
                .links = listing.options.follow_links == FollowLinks::inside});
 }
 
-class ImageFolder final : public Images {
+class FileFolder final : public EncodedFiles {
  public:
-  ImageFolder(const std::shared_ptr<const FolderListing>& listing, bool with_path)
-      : Images({listing, &listing->files}, listing->options.labels, with_path), listing_(listing) {
-    set_reading(listing->options.bytes_max, root_of(*listing));
+  FileFolder(const FileKind& file_kind, std::shared_ptr<const FolderListing> listing,
+             bool with_path)
+      : EncodedFiles(file_kind, {listing, &listing->files}, listing->options.labels, with_path),
+        listing_(std::move(listing)) {
+    set_reading(listing_->options.bytes_max, root_of(*listing_));
   }
 
-  [[nodiscard]] std::string word() const override { return "image_folder"; }
+  [[nodiscard]] std::string word() const override { return std::string(kind().folder_word); }
   [[nodiscard]] std::string describe() const override {
     const std::string classes =
         has_label() ? fmt::format(", {} classes", listing_->class_names.size()) : "";
-    return fmt::format("image_folder({}, {} files{})", printable(files().root()), files().size(),
-                       classes);
+    return fmt::format("{}({}, {} files{})", kind().folder_word, printable(files().root()),
+                       files().size(), classes);
   }
   [[nodiscard]] Json arguments() const override {
     const FolderOptions& options = listing_->options;
@@ -136,15 +141,17 @@ class ImageFolder final : public Images {
   std::shared_ptr<const FolderListing> listing_;
 };
 
-class FromPaths final : public Images {
+class FromPaths final : public EncodedFiles {
  public:
   /// There are as many labels as files, or none.
-  FromPaths(std::shared_ptr<const FileTable> files, std::vector<std::int64_t> labels)
-      : Images(std::move(files), !labels.empty(), false), labels_(std::move(labels)) {}
+  FromPaths(const FileKind& file_kind, std::shared_ptr<const FileTable> files,
+            std::vector<std::int64_t> labels)
+      : EncodedFiles(file_kind, std::move(files), !labels.empty(), false),
+        labels_(std::move(labels)) {}
 
-  [[nodiscard]] std::string word() const override { return "from_paths"; }
+  [[nodiscard]] std::string word() const override { return std::string(kind().paths_word); }
   [[nodiscard]] std::string describe() const override {
-    return fmt::format("from_paths({} files)", files().size());
+    return fmt::format("{}({} files)", kind().paths_word, files().size());
   }
   void identify_values(Digest& digest) const override {
     for (const std::int64_t label : labels_) digest.add(static_cast<std::uint64_t>(label));
@@ -213,30 +220,33 @@ std::string shared_folder(const std::vector<std::string>& paths) {
 
 }  // namespace
 
-std::shared_ptr<const Source> make_image_folder(std::shared_ptr<const FolderListing> listing,
-                                                bool with_path) {
-  return std::make_shared<ImageFolder>(std::move(listing), with_path);
+std::shared_ptr<const Source> make_file_folder(const FileKind& kind,
+                                               std::shared_ptr<const FolderListing> listing,
+                                               bool with_path) {
+  return std::make_shared<FileFolder>(kind, std::move(listing), with_path);
 }
 
-std::shared_ptr<const Source> make_from_paths(Io& io, const std::vector<std::string>& paths,
+std::shared_ptr<const Source> make_from_paths(const FileKind& kind, Io& io,
+                                              const std::vector<std::string>& paths,
                                               const std::vector<std::int64_t>& labels) {
-  if (paths.empty()) throw ConfigError("from_paths: there are no paths");
+  if (paths.empty()) throw ConfigError(fmt::format("{}: there are no paths", kind.paths_word));
   if (!labels.empty() && labels.size() != paths.size())
     throw ConfigError(
-        fmt::format("from_paths: {} paths and {} labels", paths.size(), labels.size()), {},
+        fmt::format("{}: {} paths and {} labels", kind.paths_word, paths.size(), labels.size()), {},
         "pass one label per path, or none");
   const std::string folder = shared_folder(paths);
   auto files = std::make_shared<FileTable>(folder);
   for (std::size_t i = 0; i < paths.size(); ++i) {
     if (paths[i].empty() || paths[i].find('\0') != std::string::npos)
-      throw ConfigError(fmt::format("from_paths: path {} is \"{}\"", i, printable(paths[i])));
+      throw ConfigError(
+          fmt::format("{}: path {} is \"{}\"", kind.paths_word, i, printable(paths[i])));
     // A missing file fails when it is read, and `on_error` decides what happens.
     const auto entry = io.look(paths[i]);
     const bool is_file = entry && (*entry).kind == FolderEntry::Kind::file;
     files->add(std::string_view(paths[i]).substr(folder.size()),
                is_file ? (*entry).bytes : FileTable::kSizeUnknown);
   }
-  return std::make_shared<FromPaths>(std::move(files), labels);
+  return std::make_shared<FromPaths>(kind, std::move(files), labels);
 }
 
 std::shared_ptr<const Source> make_list_files(Io& io, const std::string& pattern,

@@ -50,7 +50,7 @@ std::string values_identity(const Source& source) {
 }
 
 std::shared_ptr<const Source> folder_source(const TempFolder& folder, bool with_path = false) {
-  return make_image_folder(list_images(folder.path()).listing(), with_path);
+  return make_file_folder(kImageFiles, list_images(folder.path()).listing(), with_path);
 }
 
 TEST(ImageFolderTest, ASampleIsTheFileAndItsLabel) {
@@ -72,7 +72,7 @@ TEST(ImageFolderTest, WithoutLabelsThereIsNoLabelField) {
   const TempFolder folder;
   folder.write("1.png", "x");
   const auto source =
-      make_image_folder(list_images(folder.path(), {.labels = false}).listing(), false);
+      make_file_folder(kImageFiles, list_images(folder.path(), {.labels = false}).listing(), false);
   EXPECT_EQ(source->spec().text(), "{image: bytes[]}");
   EXPECT_TRUE(sample(*source, 0));
 }
@@ -107,7 +107,7 @@ TEST(FromPathsTest, FromPathsKeepsTheOrderAndTheLabels) {
   const TempFolder folder;
   const std::string b = folder.write("b", "B");
   const std::string a = folder.write("deep/a", "A");
-  const auto source = make_from_paths(Io::real(), {b, a, b}, {5, -7, 0});
+  const auto source = make_from_paths(kImageFiles, Io::real(), {b, a, b}, {5, -7, 0});
   ASSERT_EQ(source->size(), 3U);
   const auto second = sample(*source, 1);
   ASSERT_TRUE(second) << second.failure().message;
@@ -125,26 +125,26 @@ TEST(FromPathsTest, LabelsArePartOfTheValuesAndRelativeNamesOfTheOrder) {
     paths.push_back(here.write(name, name));
     others.push_back(there.write(name, name));
   }
-  const auto source = make_from_paths(Io::real(), paths, {1, 2});
-  EXPECT_EQ(identity(*source), identity(*make_from_paths(Io::real(), others, {1, 2})));
-  const auto relabeled = make_from_paths(Io::real(), paths, {2, 1});
+  const auto source = make_from_paths(kImageFiles, Io::real(), paths, {1, 2});
+  EXPECT_EQ(identity(*source), identity(*make_from_paths(kImageFiles, Io::real(), others, {1, 2})));
+  const auto relabeled = make_from_paths(kImageFiles, Io::real(), paths, {2, 1});
   EXPECT_EQ(identity(*source), identity(*relabeled));
   EXPECT_NE(values_identity(*source), values_identity(*relabeled));
 }
 
 TEST(FromPathsTest, MissingAndEmptyFilesFailWhenTheyAreRead) {
   const TempFolder folder;
-  const auto source =
-      make_from_paths(Io::real(), {folder.path("gone"), folder.write("empty", "")}, {});
+  const auto source = make_from_paths(kImageFiles, Io::real(),
+                                      {folder.path("gone"), folder.write("empty", "")}, {});
   EXPECT_THAT(sample(*source, 0).failure().message, HasSubstr("No such file"));
   EXPECT_THAT(sample(*source, 1).failure().message, HasSubstr("is empty"));
   EXPECT_FALSE(sample(*source, 0).failure().transient());
 }
 
 TEST(FromPathsTest, NoPathsAndWrongNumbersOfLabelsThrow) {
-  EXPECT_THROW(make_from_paths(Io::real(), {}, {}), ConfigError);
-  EXPECT_THROW(make_from_paths(Io::real(), {"a", ""}, {}), ConfigError);
-  EXPECT_THAT([] { make_from_paths(Io::real(), {"a", "b"}, {1}); },
+  EXPECT_THROW(make_from_paths(kImageFiles, Io::real(), {}, {}), ConfigError);
+  EXPECT_THROW(make_from_paths(kImageFiles, Io::real(), {"a", ""}, {}), ConfigError);
+  EXPECT_THAT([] { make_from_paths(kImageFiles, Io::real(), {"a", "b"}, {1}); },
               ThrowsMessage<ConfigError>(HasSubstr("2 paths and 1 labels")));
 }
 
@@ -167,7 +167,7 @@ TEST(ImageFolderTest, AFileBeyondTheLimitIsAFailureOfItsSampleAndIsNotRead) {
   std::filesystem::resize_file(folder.path("cat/huge.png"), std::uint64_t{1} << 41);
   const auto listing =
       std::make_shared<const FolderListing>(list_folder(Io::real(), folder.path(), {}));
-  const auto source = make_image_folder(listing, false);
+  const auto source = make_file_folder(kImageFiles, listing, false);
   EXPECT_TRUE(sample(*source, 0).ok());
   const auto huge = sample(*source, 1);
   ASSERT_FALSE(huge);
@@ -179,7 +179,7 @@ TEST(ImageFolderTest, TheByteLimitCanBeSet) {
   folder.write("cat/a.png", "12345");
   const auto listing = std::make_shared<const FolderListing>(
       list_folder(Io::real(), folder.path(), {.bytes_max = 4}));
-  const auto source = make_image_folder(listing, false);
+  const auto source = make_file_folder(kImageFiles, listing, false);
   EXPECT_THAT(sample(*source, 0).failure().message, HasSubstr("more than the limit of 4"));
   EXPECT_EQ(source->arguments()["bytes_max"], 4);
 }
@@ -194,7 +194,7 @@ TEST(ImageFolderTest, ALinkThatReplacesAListedFileIsFollowedOnlyIfLinksAre) {
     folder.write("root/cat/a.png", "abcde");
     const auto listing = std::make_shared<const FolderListing>(
         list_folder(Io::real(), folder.path("root"), {.follow_links = follow}));
-    const auto source = make_image_folder(listing, false);
+    const auto source = make_file_folder(kImageFiles, listing, false);
     EXPECT_TRUE(sample(*source, 0).ok());
     std::filesystem::remove(folder.path("root/cat/a.png"));
     folder.link("root/cat/a.png", folder.path("secret"));
@@ -208,7 +208,7 @@ TEST(ImageFolderTest, AFolderReplacedByALinkToTheOutsideIsNotFollowed) {
   folder.write("root/cat/a.png", "abcde");
   const auto listing =
       std::make_shared<const FolderListing>(list_folder(Io::real(), folder.path("root"), {}));
-  const auto source = make_image_folder(listing, false);
+  const auto source = make_file_folder(kImageFiles, listing, false);
   std::filesystem::remove_all(folder.path("root/cat"));
   folder.link("root/cat", "../other");
   EXPECT_THAT(sample(*source, 0).failure().message, HasSubstr("outside of"));

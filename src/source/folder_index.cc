@@ -1,4 +1,4 @@
-// The index of an image folder, and its file:
+// The index of a folder of images or recordings, and its file:
 //
 //   8 bytes "pstkfix1"; then numbers as 8 bytes, little end first, and texts as a number and bytes
 //   labels (0 or 1), follow_links (0, 1, 2)
@@ -14,6 +14,7 @@
 
 #include "base/digest.h"
 #include "base/printable.h"
+#include "penstock/audio.h"
 #include "penstock/error.h"
 #include "source/folder_listing.h"
 
@@ -207,19 +208,21 @@ std::optional<std::string> difference(const FileTable& then, const FileTable& no
   return std::nullopt;
 }
 
-FolderListing load_listing(const std::string& file, const std::string& root) {
-  constexpr const char* kRemedy = "write it with list_images(root).save(file)";
+FolderListing load_listing(const std::string& file, const std::string& root,
+                           const FileKind& kind = kImageFiles) {
+  const std::string remedy = fmt::format("write it with {}(root).save(file)", kind.list_word);
   const auto bytes = Io::real().read_whole(file, {.bytes_max = kIndexBytesMax});
   if (!bytes) {
     const std::string text = fmt::format("the index of a folder: {}", bytes.failure().message);
     if (bytes.failure().transient()) throw IoError(text);
-    throw ConfigError(text, {}, kRemedy);
+    throw ConfigError(text, {}, remedy);
   }
   auto listing =
       decode_listing({reinterpret_cast<const char*>((*bytes).data()), (*bytes).size()}, root);
   if (!listing)
     throw ConfigError(fmt::format("{}: {}", printable(file), listing.failure().message), {},
-                      kRemedy);
+                      remedy);
+  listing->kind = &kind;
   return std::move(*listing);
 }
 
@@ -235,7 +238,7 @@ void FolderIndex::save(const std::string& file) const {
 }
 
 void FolderIndex::check() const {
-  const FolderListing now = list_folder(Io::real(), root(), listing_->options);
+  const FolderListing now = list_folder(Io::real(), root(), listing_->options, *listing_->kind);
   if (const auto differs = difference(listing_->files, now.files))
     throw ConfigError(fmt::format("{} differs from its index: {}", printable(root()), *differs), {},
                       "list it again, and save the new index");
@@ -272,20 +275,29 @@ std::string FolderIndex::left_out_text() const {
   return penstock::left_out_text(listing_->left_out);
 }
 
-FolderIndex list_images(const std::string& root, const FolderOptions& options) {
+FolderIndex list_files_of(const FileKind& kind, const std::string& root,
+                          const FolderOptions& options) {
   if (options.index.empty())
     return FolderIndex(
-        std::make_shared<const FolderListing>(list_folder(Io::real(), root, options)));
-  FolderListing listing = load_listing(options.index, root);
+        std::make_shared<const FolderListing>(list_folder(Io::real(), root, options, kind)));
+  FolderListing listing = load_listing(options.index, root, kind);
   FolderOptions& had = listing.options;
   const bool asked = !options.extensions.empty();
   if (had.labels != options.labels || had.follow_links != options.follow_links ||
-      (asked && had.extensions != normal_options(options).extensions))
+      (asked && had.extensions != normal_options(options, kind).extensions))
     throw ConfigError(fmt::format("{} was written with other extensions, follow_links or labels",
                                   printable(options.index)),
                       {}, "list the folder again with these, and save the new index");
   had.bytes_max = options.bytes_max;
   return FolderIndex(std::make_shared<const FolderListing>(std::move(listing)));
+}
+
+FolderIndex list_images(const std::string& root, const FolderOptions& options) {
+  return list_files_of(kImageFiles, root, options);
+}
+
+FolderIndex list_audio(const std::string& root, const FolderOptions& options) {
+  return list_files_of(kAudioFiles, root, options);
 }
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Listing an image folder.
+// Listing a folder of images or recordings.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "codec/audio_header.h"
 #include "codec/codec.h"
 #include "penstock/error.h"
 #include "source/folder_listing.h"
@@ -19,16 +20,17 @@ using Kind = FolderEntry::Kind;
 constexpr const char* kHidden = "hidden";
 constexpr const char* kEmpty = "empty";
 constexpr const char* kOtherExtension = "of another extension";
-constexpr const char* kOutside = "images outside the class folders";
-constexpr const char* kNoImages = "class folders without images";
-constexpr const char* kFolderLikeImage = "folders named like images";
+// With the plural of the files.
+constexpr const char* kOutside = "{} outside the class folders";
+constexpr const char* kNoFiles = "class folders without {}";
+constexpr const char* kFolderLikeFile = "folders named like {}";
 constexpr const char* kUnreadable = "folders that cannot be read";
 constexpr const char* kBrokenLink = "broken links";
 constexpr const char* kLink = "links";
 constexpr const char* kLinkOut = "links that lead out of the folder";
 constexpr const char* kLoop = "links to a folder above them";
 constexpr const char* kSeen = "links to a folder that is listed already";
-constexpr const char* kNoFile = "neither files nor folders";
+constexpr const char* kNeither = "neither files nor folders";
 
 std::string lower(std::string_view text) {
   std::string small(text);
@@ -54,7 +56,7 @@ class FolderWalk {
       } else if (entry.kind == Kind::folder) {
         take_class(entry);
       } else {
-        leave_out(is_image(entry.name) ? kOutside : kOtherExtension, entry.name);
+        leave_out(is_wanted_file(entry.name) ? kOutside : kOtherExtension, entry.name);
       }
     }
     name_classes();
@@ -62,7 +64,7 @@ class FolderWalk {
 
   [[nodiscard]] std::uint64_t count_of(const char* reason) const {
     for (const auto& left : listing_.left_out)
-      if (left.reason == reason) return left.count;
+      if (left.reason == words_of(reason)) return left.count;
     return 0;
   }
 
@@ -78,8 +80,8 @@ class FolderWalk {
     auto operator<=>(const Place&) const = default;
   };
 
-  [[noreturn]] static void throw_for(const Failure& failure) {
-    const std::string text = fmt::format("image_folder: {}", failure.message);
+  [[noreturn]] void throw_for(const Failure& failure) const {
+    const std::string text = fmt::format("{}: {}", listing_.kind->folder_word, failure.message);
     if (failure.transient()) throw IoError(text);
     throw ConfigError(text);
   }
@@ -96,15 +98,20 @@ class FolderWalk {
     return entries;
   }
 
-  void leave_out(const char* reason, const std::string& relative) {
+  [[nodiscard]] std::string words_of(const char* reason) const {
+    return fmt::format(fmt::runtime(reason), listing_.kind->plural);
+  }
+
+  void leave_out(const char* name, const std::string& relative) {
     constexpr std::size_t kFirstMax = 5;
+    const std::string reason = words_of(name);
     auto found = std::ranges::find(listing_.left_out, reason, &FolderIndex::LeftOut::reason);
     if (found == listing_.left_out.end()) found = listing_.left_out.insert(found, {reason, 0, {}});
     ++found->count;
     if (found->first.size() < kFirstMax) found->first.push_back(printable(relative));
   }
 
-  [[nodiscard]] bool is_image(std::string_view name) const {
+  [[nodiscard]] bool is_wanted_file(std::string_view name) const {
     const std::size_t dot = name.rfind('.');
     if (dot == std::string_view::npos || dot == 0) return false;
     return std::ranges::binary_search(listing_.options.extensions, lower(name.substr(dot + 1)));
@@ -118,7 +125,7 @@ class FolderWalk {
     } else if (entry.kind == Kind::broken) {
       reason = kBrokenLink;
     } else if (entry.kind == Kind::other) {
-      reason = kNoFile;
+      reason = kNeither;
     } else if (entry.link) {
       reason = refused_link(entry, relative);
     }
@@ -144,16 +151,16 @@ class FolderWalk {
     if (listing_.files.size() > first) {
       classes_.push_back({entry.name, first, listing_.files.size()});
     } else {
-      leave_out(kNoImages, entry.name);
+      leave_out(kNoFiles, entry.name);
     }
   }
 
   void take(const FolderEntry& entry, const std::string& relative) {
     if (entry.kind == Kind::folder) {
-      if (is_image(entry.name)) return leave_out(kFolderLikeImage, relative);
+      if (is_wanted_file(entry.name)) return leave_out(kFolderLikeFile, relative);
       return take_folder(entry, relative);
     }
-    if (!is_image(entry.name)) return leave_out(kOtherExtension, relative);
+    if (!is_wanted_file(entry.name)) return leave_out(kOtherExtension, relative);
     if (entry.bytes == 0) return leave_out(kEmpty, relative);
     listing_.files.add(relative, entry.bytes);
   }
@@ -198,16 +205,29 @@ class FolderWalk {
 
 }  // namespace
 
-FolderOptions normal_options(const FolderOptions& options) {
+const FileKind kImageFiles{.folder_word = "image_folder",
+                           .list_word = "list_images",
+                           .paths_word = "from_paths",
+                           .field = "image",
+                           .plural = "images",
+                           .extensions = [] { return image_extensions(); }};
+const FileKind kAudioFiles{.folder_word = "audio_folder",
+                           .list_word = "list_audio",
+                           .paths_word = "audio_files",
+                           .field = "audio",
+                           .plural = "recordings",
+                           .extensions = audio_extensions};
+
+FolderOptions normal_options(const FolderOptions& options, const FileKind& kind) {
   FolderOptions normal = options;
-  if (normal.extensions.empty()) normal.extensions = image_extensions();
+  if (normal.extensions.empty()) normal.extensions = kind.extensions();
   for (std::string& extension : normal.extensions) {
     extension = lower(extension);
     if (extension.starts_with('.')) extension.erase(0, 1);
     if (extension.empty() || extension.find_first_of("./") != std::string::npos)
       throw ConfigError(
-          fmt::format("image_folder: \"{}\" is not an extension", printable(extension)), {},
-          "write it as \"png\"");
+          fmt::format("{}: \"{}\" is not an extension", kind.folder_word, printable(extension)), {},
+          fmt::format("write it as \"{}\"", kind.extensions().front()));
   }
   std::ranges::sort(normal.extensions);
   const auto twice = std::ranges::unique(normal.extensions);
@@ -215,33 +235,37 @@ FolderOptions normal_options(const FolderOptions& options) {
   return normal;
 }
 
-FolderListing list_folder(Io& io, const std::string& root, const FolderOptions& options) {
+FolderListing list_folder(Io& io, const std::string& root, const FolderOptions& options,
+                          const FileKind& kind) {
   if (root.empty() || root.find('\0') != std::string::npos)
     throw ConfigError(
-        fmt::format("image_folder: \"{}\" is not the path of a folder", printable(root)), {},
-        "pass the folder that contains the images");
+        fmt::format("{}: \"{}\" is not the path of a folder", kind.folder_word, printable(root)),
+        {}, fmt::format("pass the folder that contains the {}", kind.plural));
   FolderListing listing(root);
-  listing.options = normal_options(options);
+  listing.kind = &kind;
+  listing.options = normal_options(options, kind);
   const auto real_root = io.real_path(root);
   if (!real_root)
-    throw ConfigError(fmt::format("image_folder: {}", real_root.failure().message), {},
+    throw ConfigError(fmt::format("{}: {}", kind.folder_word, real_root.failure().message), {},
                       "check the path of the folder");
   FolderWalk walk(io, listing, *real_root);
   walk.run();
   if (listing.files.size() > 0) return listing;
   if (const std::uint64_t outside = walk.count_of(kOutside); outside > 0)
     throw ConfigError(
-        fmt::format("image_folder: {} contains {} images but no class folder with one",
-                    printable(root), outside),
+        fmt::format("{}: {} contains {} {} but no class folder with one", kind.folder_word,
+                    printable(root), outside, kind.plural),
         {},
-        "create a folder for each class, or set the option labels to false for images "
-        "without a label");
+        fmt::format("create a folder for each class, or set the option labels to false for {} "
+                    "without a label",
+                    kind.plural));
   const std::string there = left_out_text(listing.left_out);
-  throw ConfigError(fmt::format("image_folder: no images in {}: {}", printable(root),
-                                there.empty() ? "it is empty" : "there are only " + there),
-                    {},
-                    fmt::format("images have one of the extensions {}",
-                                fmt::join(listing.options.extensions, ", ")));
+  throw ConfigError(
+      fmt::format("{}: no {} in {}: {}", kind.folder_word, kind.plural, printable(root),
+                  there.empty() ? "it is empty" : "there are only " + there),
+      {},
+      fmt::format("{} have one of the extensions {}", kind.plural,
+                  fmt::join(listing.options.extensions, ", ")));
 }
 
 std::string left_out_text(const std::vector<FolderIndex::LeftOut>& left_out) {

@@ -18,6 +18,8 @@
 
 namespace penstock {
 
+struct FileKind;
+
 class Source {
  public:
   virtual ~Source() = default;
@@ -56,11 +58,14 @@ std::shared_ptr<const Source> make_tensors(Sample sample, std::string name);
 std::shared_ptr<const Source> make_tensor_slices(Sample tensors, std::string name);
 std::shared_ptr<const Source> make_index(std::uint64_t size, IndexFn fn, std::string name);
 
-/// {image, label}, optionally with {path}; {image} if the listing has no labels.
-std::shared_ptr<const Source> make_image_folder(std::shared_ptr<const FolderListing> listing,
-                                                bool with_path);
-/// {image, label}, or {image} without labels.
-std::shared_ptr<const Source> make_from_paths(Io& io, const std::vector<std::string>& paths,
+/// {image, label}, optionally with {path}; {image} if the listing has no labels. The first field is
+/// that of `kind`.
+std::shared_ptr<const Source> make_file_folder(const FileKind& kind,
+                                               std::shared_ptr<const FolderListing> listing,
+                                               bool with_path);
+/// {image, label}, or {image} without labels. The first field is that of `kind`.
+std::shared_ptr<const Source> make_from_paths(const FileKind& kind, Io& io,
+                                              const std::vector<std::string>& paths,
                                               const std::vector<std::int64_t>& labels);
 /// Paths.
 std::shared_ptr<const Source> make_list_files(Io& io, const std::string& pattern,

@@ -12,6 +12,8 @@ namespace penstock {
 // Each verb defines `Dataset parse_WORD(const Parsed&)` in its file. Data in memory and maps are
 // not listed: they are found by name, and in the catalogue of ops.
 #define PENSTOCK_VERBS(VERB) \
+  VERB(audio_files)          \
+  VERB(audio_folder)         \
   VERB(batch)                \
   VERB(bucket)               \
   VERB(buckets)              \

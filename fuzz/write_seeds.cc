@@ -1,17 +1,22 @@
-// Writes the seeds of the image targets: image_seeds FOLDER makes FOLDER/image, FOLDER/png and
-// FOLDER/jpeg.
-#include "fuzz/image_seeds.h"
+// Writes the generated seeds: write_seeds FOLDER makes FOLDER/image, FOLDER/png, FOLDER/jpeg and
+// FOLDER/audio.
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
+
+#include "fuzz/audio_seeds.h"
 
 int main(int count, char** words) {
   if (count != 2) {
-    std::cerr << "usage: image_seeds FOLDER\n";
+    std::cerr << "usage: write_seeds FOLDER\n";
     return 2;
   }
-  for (const auto& [target, name, file] : penstock::fuzz::image_seeds()) {
+  penstock::fuzz::Seeds seeds = penstock::fuzz::image_seeds();
+  std::ranges::move(penstock::fuzz::audio_seeds(), std::back_inserter(seeds));
+  for (const auto& [target, name, file] : seeds) {
     const std::filesystem::path folder = std::filesystem::path(words[1]) / target;
     std::filesystem::create_directories(folder);
     std::ofstream out(folder / name, std::ios::binary);
