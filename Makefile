@@ -128,7 +128,7 @@ test-frameworks: python $(FRAMEWORKS)/torch/ready $(FRAMEWORKS)/tensorflow/ready
 	  $(FRAMEWORK_TESTS)/test_torch*.py
 	@echo "test-frameworks: Hugging Face"
 	@PYTHONPATH=$(CURDIR)/build/dev/python $(FRAMEWORKS)/hf/bin/python $(FRAMEWORK_PYTEST) \
-	  $(FRAMEWORK_TESTS)/test_hf.py $(FRAMEWORK_TESTS)/test_torch_ragged.py
+	  $(FRAMEWORK_TESTS)/test_hf*.py $(FRAMEWORK_TESTS)/test_torch_ragged.py
 	@echo "test-frameworks: all passed"
 
 wheel: setup  ## a wheel that runs with nothing installed, and its test (PYTHONS="python3.10 python3.13")

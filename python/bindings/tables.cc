@@ -83,16 +83,28 @@ void bind_tables(nb::module_& module) {
       [](nb::handle capsule, const nb::dict& nulls, const std::string& name) {
         const ArrowOptions options = arrow_options(nulls, name);
         auto stream = taken_from<ArrowArrayStream>(capsule, "arrow_array_stream");
-        return owning([&] { return from_arrow(stream, options); });
+        return owning([&] {
+          const Unlocked unlocked;  // a lazy query may run here
+          return from_arrow(stream, options);
+        });
       },
       nb::arg("capsule"), nb::arg("nulls"), nb::arg("name"));
   module.def(
       "from_arrow_array",
       [](nb::handle schema, nb::handle array, const nb::dict& nulls, const std::string& name) {
         const ArrowOptions options = arrow_options(nulls, name);
-        auto own_schema = taken_from<ArrowSchema>(schema, "arrow_schema");
         auto own_array = taken_from<ArrowArray>(array, "arrow_array");
-        return owning([&] { return from_arrow(own_schema, own_array, options); });
+        ArrowSchema own_schema{};
+        try {
+          own_schema = taken_from<ArrowSchema>(schema, "arrow_schema");
+        } catch (...) {
+          own_array.release(&own_array);
+          throw;
+        }
+        return owning([&] {
+          const Unlocked unlocked;
+          return from_arrow(own_schema, own_array, options);
+        });
       },
       nb::arg("schema"), nb::arg("array"), nb::arg("nulls"), nb::arg("name"));
   module.def(

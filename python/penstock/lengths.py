@@ -37,7 +37,8 @@ class LengthVerbs:
         numbers; other fields then stay ragged. Lengths are rounded up to a multiple of
         `multiple_of`; with `length` every row gets this length, and a longer row is an error.
         Sizes that a spec declares are not padded. `batch.lengths(field)` has the lengths before
-        padding. A `map` of whole batches after it receives the padded arrays of the global batch.
+        padding. A `map` of whole batches after it receives the padded arrays of the global batch;
+        afterwards `lengths` has the sizes of its result.
         """
         choice("padded_batch", "tail", tail, TAILS)
         return self._made(self._native.padded_batch(
@@ -51,8 +52,9 @@ class LengthVerbs:
             whole("ragged_batch", "size", size, least=1, remedy="a number of samples from 1 on"),
             None, flag("ragged_batch", "drop_remainder", drop_remainder)))
 
-    def bucket_by_length(self, boundaries: Iterable[int], batch_sizes: Iterable[int], *,
-                         field: str = "", length: Callable[..., int] | None = None,
+    def bucket_by_length(self, boundaries: Iterable[int], batch_sizes: Iterable[int] | None = None,
+                         *, tokens_per_batch: int | None = None, field: str = "",
+                         length: Callable[..., int] | None = None,
                          values: float | dict[str, float] | None = 0,
                          multiple_of: int | None = None, pad_to_boundary: bool = False,
                          side: str = "right", tail: str | None = None,
@@ -61,7 +63,8 @@ class LengthVerbs:
         short.
 
         Bucket i has the lengths from `boundaries[i - 1]` to below `boundaries[i]`, in steps of
-        `batch_sizes[i]` samples; the last size is for longer samples. The length is the first size
+        `batch_sizes[i]` samples; the last size is for longer samples. With `tokens_per_batch`
+        instead, a step has as many as fit, as for `batch_by_tokens`. The length is the first size
         of `field`, or what `length(sample)` returns. Rows are padded as by `padded_batch`;
         `values=None` leaves them ragged. `pad_to_boundary` pads to the longest length of the
         bucket.
@@ -76,14 +79,23 @@ class LengthVerbs:
             check_callable("bucket_by_length", length)
         rules = None if values is None else padding_rules("bucket_by_length", values, multiple_of,
                                                           None, side)
-        return self._made(self._native.bucket_by_length(
-            items("bucket_by_length", "boundaries", boundaries, whole),
-            items("bucket_by_length", "batch_sizes", batch_sizes, whole),
-            _native.BucketArguments(
-                text("bucket_by_length", "field", field), rules, tail,
-                flag("bucket_by_length", "drop_remainder", drop_remainder),
-                flag("bucket_by_length", "pad_to_boundary", pad_to_boundary),
-                whole_or_none("bucket_by_length", "window", window, least=1)), length))
+        arguments = _native.BucketArguments(
+            text("bucket_by_length", "field", field), rules, tail,
+            flag("bucket_by_length", "drop_remainder", drop_remainder),
+            flag("bucket_by_length", "pad_to_boundary", pad_to_boundary),
+            whole_or_none("bucket_by_length", "window", window, least=1))
+        limits = items("bucket_by_length", "boundaries", boundaries, whole)
+        if tokens_per_batch is None and batch_sizes is not None:
+            return self._made(self._native.bucket_by_length(
+                limits, items("bucket_by_length", "batch_sizes", batch_sizes, whole), arguments,
+                length))
+        if tokens_per_batch is None or batch_sizes is not None or length or multiple_of:
+            raise ConfigError(
+                "bucket_by_length: takes batch_sizes, or tokens_per_batch without length= and "
+                "multiple_of=", remedy="bucket_by_length([10, 20], [64, 32, 16])")
+        return self._made(self._native.batch_by_tokens(
+            whole("bucket_by_length", "tokens_per_batch", tokens_per_batch, least=1), limits,
+            arguments))
 
     def bucket_by_sequence_length(self, element_length_func: Callable[..., int],
                                   bucket_boundaries: Iterable[int],

@@ -23,6 +23,7 @@ def from_arrow(table: Any, *, nulls: dict[str, Any] | None = None, name: str = "
 
     A sample with a null fails, unless `nulls` names what nulls of its column become: a number, a
     text, or `[]`. The number of a list column is for nulls in its lists; a null list is empty.
+    "a/b" is column b of the struct a.
     """
     text("from_arrow", "name", name)
     if hasattr(table, "with_format") and not hasattr(table, "__arrow_c_stream__"):

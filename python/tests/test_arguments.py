@@ -173,7 +173,8 @@ FUNCTIONS = {
                               "side": "left", "tail": "short", "drop_remainder": False}),
     "Dataset.bucket_by_length": (lambda: documents().bucket_by_length,
                                  {"boundaries": [2], "batch_sizes": [2, 1], "field": "",
-                                  "length": None, "values": 0, "multiple_of": 2,
+                                  "tokens_per_batch": None, "length": None, "values": 0,
+                                  "multiple_of": 2,
                                   "pad_to_boundary": False, "side": "left", "tail": "short",
                                   "drop_remainder": False, "window": None}),
     "Dataset.bucket_by_sequence_length": (

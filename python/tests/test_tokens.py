@@ -201,3 +201,12 @@ def test_lengths_are_counted_without_calling_a_cached_function_again():
         for _ in ps.Loader(cached.pack(8).batch(2)):
             pass
     assert sorted(calls) == list(range(50))
+
+
+def test_buckets_by_tokens_per_batch():
+    by_tokens = documents([1, 2, 3, 4] * 5).bucket_by_length([3, 5], tokens_per_batch=8)
+    assert [batch.numpy().shape for batch in ps.Loader(by_tokens)] == [
+        (4, 2), (4, 2), (2, 2), (2, 4), (2, 4), (2, 4), (2, 4), (2, 4)]
+    for wrong in ({}, {"batch_sizes": [1, 2, 3], "tokens_per_batch": 8}):
+        with pytest.raises(ps.ConfigError, match="takes batch_sizes, or tokens_per_batch"):
+            documents([1]).bucket_by_length([3, 5], **wrong)

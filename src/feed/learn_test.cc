@@ -94,6 +94,22 @@ TEST(LearnTest, ARankWithoutSamplesLearnsFromTheFirstOneThatCanBeComputed) {
   EXPECT_EQ(loader.ledger().count(), 0U) << "these samples belong to other ranks";
 }
 
+TEST(LearnTest, AFailureOfALaterStepDoesNotPrecedeTheStepsBefore) {
+  const Dataset samples = Dataset::range(6).map([](const Sample& sample) {
+    if (sample.tensor().item<std::int64_t>() == 2) throw std::runtime_error("two");
+    return Sample::dict({{"id", sample.tensor()}});
+  });
+  // Rank 1 has no sample of the first step, and sample 2 in the second.
+  const Dataset steps = samples.take(1).batch(1).concatenate(samples.skip(1).batch(2));
+  for (const unsigned threads : {0U, 2U}) {
+    Loader loader(steps, {.shares = Shares{2, 1, 1}, .threads = threads});
+    const auto first = loader.next();
+    ASSERT_TRUE(first);
+    EXPECT_EQ((*first)["id"].shape(), Shape{0});
+    EXPECT_THROW((void)loader.next(), SampleError);
+  }
+}
+
 TEST(LearnTest, UnderSkipNoFunctionIsCalledTwiceForASample) {
   for (const unsigned threads : {0U, 2U}) {
     for (const std::int64_t broken : {1, 4, 5}) {

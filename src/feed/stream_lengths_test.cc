@@ -55,6 +55,17 @@ std::vector<Ids> steps_of(const Dataset& dataset, unsigned threads = 2) {
   return steps;
 }
 
+Dataset declared(std::int64_t count) {
+  return Dataset::range(count).map(
+      [](const Sample& sample) {
+        const auto x = sample.tensor().item<std::int64_t>();
+        return Sample::dict(
+            {{"id", sample.tensor()},
+             {"tokens", Tensor::of(std::vector<std::int64_t>(static_cast<std::size_t>(x), x))}});
+      },
+      {.spec = ElementSpec::dict({{"id", Dtype::i64, {}}, {"tokens", Dtype::i64, {kUnknown}}})});
+}
+
 struct Buckets {
   std::vector<std::int64_t> boundaries;
   std::vector<std::int64_t> sizes;
@@ -150,6 +161,63 @@ TEST(StreamBucketsTest, SamplesWithoutALengthAreNamedOrSkipped) {
               ThrowsMessage<SampleError>(HasSubstr("has no length")));
 }
 
+TEST(StreamBucketsTest, ManySkippedSamplesInARowAreNotTheEnd) {
+  std::vector<std::int64_t> lengths(300, 1);
+  std::fill(lengths.begin() + 64, lengths.begin() + 200, 99);
+  Loader loader(stream_of(lengths).batch_by_tokens(8, {.field = "tokens"}, {2, 9}),
+                {.threads = 1, .on_error = OnError::skip});
+  std::vector<std::size_t> rows;
+  for (const Batch& batch : loader) rows.push_back(batch.rows());
+  EXPECT_EQ(rows, std::vector<std::size_t>(
+                      {8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 4}));
+  EXPECT_EQ(loader.ledger().entries().size(), 136U);
+}
+
+TEST(StreamBucketsTest, AStateOfOtherLengthsIsRefused) {
+  const auto buckets = [](std::int64_t shift) {
+    return Dataset::from_generator([] {
+             return [i = std::int64_t{0}]() mutable {
+               return i == 300 ? std::nullopt : std::optional(i++);
+             };
+           })
+        .map([shift](const Sample& sample) {
+          const auto x = sample.tensor().item<std::int64_t>();
+          return Sample(Tensor::of(
+              std::vector<std::int64_t>(static_cast<std::size_t>((x * 7 + shift) % 11), x)));
+        })
+        .bucket_by_length({4}, {5, 40}, {.padding = std::nullopt});
+  };
+  Loader saved(buckets(0), {.threads = 0});
+  for (int i = 0; i < 5; ++i) (void)saved.next();
+  Loader other(buckets(3), {.threads = 0});
+  EXPECT_THAT(
+      [&] {
+        other.restore(saved.state());
+        (void)other.next();
+      },
+      ThrowsMessage<StateError>(HasSubstr("do not have the lengths")));
+}
+
+TEST(StreamBucketsTest, AFieldWithoutALengthIsRefusedAtOnceIfItIsKnown) {
+  const Dataset stream = declared(3).filter([](const Sample&) { return true; });
+  for (const Dataset& dataset : {stream, declared(3)}) {
+    EXPECT_THAT([&] { (void)dataset.bucket_by_length({2}, {1, 1}); },
+                ThrowsMessage<ConfigError>(HasSubstr("name the field")));
+    EXPECT_THAT([&] { (void)dataset.bucket_by_length({2}, {1, 1}, {.field = "id"}); },
+                ThrowsMessage<ConfigError>(HasSubstr("has no length")));
+  }
+}
+
+TEST(StreamBucketsTest, TheOrderDependsOnTheLengthAndTheTail) {
+  const auto order_of = [](const BucketOptions& options) {
+    return stream_of({1}).bucket_by_length({2}, {1, 1}, options).digests().order;
+  };
+  const auto one = [](const Sample&) { return std::int64_t{1}; };
+  EXPECT_NE(order_of({}), order_of({.length = one}));
+  EXPECT_NE(order_of({}), order_of({.tail = Tail::drop}));
+  EXPECT_EQ(order_of({}), order_of({.tail = Tail::short_}));
+}
+
 TEST(StreamBucketsTest, WrongOptionsAreRefused) {
   const Dataset stream = stream_of({1});
   const auto buckets = [&](const BucketOptions& options) {
@@ -186,17 +254,6 @@ Sample add_width(const Sample& batch) {
        {"tokens", Tensor::of(std::span<const std::int64_t>(values), tokens.shape())}});
 }
 
-Dataset declared(std::int64_t count) {
-  return Dataset::range(count).map(
-      [](const Sample& sample) {
-        const auto x = sample.tensor().item<std::int64_t>();
-        return Sample::dict(
-            {{"id", sample.tensor()},
-             {"tokens", Tensor::of(std::vector<std::int64_t>(static_cast<std::size_t>(x), x))}});
-      },
-      {.spec = ElementSpec::dict({{"id", Dtype::i64, {}}, {"tokens", Dtype::i64, {kUnknown}}})});
-}
-
 TEST(PaddedMapTest, AFunctionOfWholeBatchesReceivesTheGlobalBatchPadded) {
   for (const std::uint32_t shares : {1U, 2U}) {
     LoaderOptions options;
@@ -217,6 +274,22 @@ TEST(PaddedMapTest, AFunctionOfWholeBatchesReceivesTheGlobalBatchPadded) {
       EXPECT_EQ(next, 3 * step + 3);
     }
   }
+}
+
+TEST(PaddedMapTest, RowsWithoutASampleAreZeros) {
+  Loader loader(declared(4).padded_batch(3, {.tail = Tail::pad}).map(add_width), {.threads = 0});
+  (void)loader.next();
+  const auto batch = loader.next();
+  ASSERT_FALSE(batch->is_ragged("tokens"));
+  EXPECT_EQ((*batch)["tokens"].shape(), (Shape{3, 3}));
+  EXPECT_THAT((*batch)["tokens"].values<std::int64_t>(),
+              ElementsAre(3003, 3003, 3003, 0, 0, 0, 0, 0, 0));
+}
+
+TEST(PaddedMapTest, EmptyRowsAreATensorWithoutValues) {
+  const auto same = [](const Sample& batch) { return batch; };
+  Loader loader(declared(1).padded_batch(1).map(same), {.threads = 0});
+  EXPECT_EQ((*loader.next())["tokens"].shape(), (Shape{1, 0}));
 }
 
 TEST(PaddedMapTest, FunctionsCanFollowEachOther) {

@@ -69,6 +69,14 @@ void ShapeLearner::count_searched(std::uint64_t rows, std::uint64_t step) {
            step);
 }
 
+/// True if the failure is to be thrown in its turn, after the steps before it are delivered: that
+/// step is then computed again.
+bool ShapeLearner::fails_later(const Failure& failure, std::uint64_t step) {
+  if (settings_.skips || failure.must_raise() || step == first_step_) return false;
+  later_failure_ = true;
+  return true;
+}
+
 /// Requests the batch if the step is one of a Sequence.
 const BlockView* ShapeLearner::rows_to_learn_from(std::uint64_t step, Place& place,
                                                   const Context& context) {
@@ -93,13 +101,15 @@ const BlockView* ShapeLearner::rows_to_learn_from(std::uint64_t step, Place& pla
 
 BatchShape ShapeLearner::learn(const Geometry& geometry, std::uint64_t first, std::uint64_t end,
                                const Context& context) {
-  for (std::uint64_t step = first; step < end; ++step) {
+  first_step_ = first;
+  later_failure_ = false;
+  for (std::uint64_t step = first; step < end && !later_failure_; ++step) {
     Place place = geometry.step(settings_.pass, step);
     const BlockView* const given = rows_to_learn_from(step, place, context);
     if (auto shape = learn_from(step, place, given, context)) return std::move(*shape);
   }
-  // This process has no more samples in this epoch. Every share has the same fields, so a row of
-  // another share will do.
+  // This process has no more samples in this epoch, or the next one fails. Every share has the same
+  // fields, so a row of another share will do.
   constexpr std::uint64_t kTriesMax = 64;
   std::uint64_t tries = kTriesMax;
   for (std::uint64_t step = first; step < end && tries > 0; ++step) {
@@ -129,6 +139,7 @@ std::optional<BatchShape> ShapeLearner::learn_from_past(const Geometry& geometry
 
 std::optional<BatchShape> ShapeLearner::learn_from_stream(const StepInFlight& step,
                                                           const Context& context) {
+  first_step_ = step.number();
   const BlockView* const given = given_rows(step);
   if (auto shape = learn_from(step.number(), step.place(), given, context)) return shape;
   // Every process pulls the whole stream, so a row of another share will do.
@@ -148,7 +159,7 @@ std::optional<BatchShape> ShapeLearner::learn_from(std::uint64_t step, const Pla
   const Shares& shares = plan_->options.shares;
   const Cut cut{place.count, shares.total};
   for (std::uint32_t share = shares.first; share < shares.first + shares.count; ++share)
-    for (std::uint64_t row = 0; row < cut.size(share); ++row)
+    for (std::uint64_t row = 0; row < cut.size(share) && !later_failure_; ++row)
       if (auto shape = learn_row(step, place, cut.first(share) + row, given, Owner::us, context))
         return shape;
   return std::nullopt;
@@ -195,6 +206,7 @@ std::optional<BatchShape> ShapeLearner::learn_row(std::uint64_t step, const Plac
     last_failure_ = done.failure().message;
     // A failed sample of another process is handled there; try the next one.
     if (owner == Owner::another) return std::nullopt;
+    if (fails_later(done.failure(), step)) return std::nullopt;
     if (!settings_.skips || done.failure().must_raise()) raise_at(std::move(done.failure()), step);
     learned.flag = kRowFailed;
     learned.failure = std::move(done.failure());
@@ -226,6 +238,7 @@ std::optional<BatchShape> ShapeLearner::learn_step(std::uint64_t step, const Pla
   if (settings_.skips || plan_->program.masks) all.identity.failed = learned->failed.data();
   const Destination destination{0, &all};
   auto done = compute_step(plan_->program, place, {&destination, 1}, context, given);
+  if (!done && fails_later(done.failure(), step)) return std::nullopt;
   if (!done) raise_at(std::move(done.failure()), step);
   std::optional<ElementSpec> spec;
   for (std::size_t row = 0; row < learned->samples.size() && !spec; ++row)

@@ -90,6 +90,7 @@ class ShapeLearner {
   std::optional<BatchShape> learn_step(std::uint64_t step, const Place& place,
                                        const BlockView* given, const Context& context);
   void keep(std::uint64_t step, LearnedRow row);
+  bool fails_later(const Failure& failure, std::uint64_t step);
   /// Throws SampleError after too many rows that showed no fields.
   void count_searched(std::uint64_t rows, std::uint64_t step);
   [[noreturn]] void raise_at(Failure failure, std::uint64_t step) const;
@@ -99,6 +100,8 @@ class ShapeLearner {
   std::map<std::uint64_t, std::vector<LearnedRow>> rows_;  // by step
   std::size_t row_count_ = 0;
   std::uint64_t searched_ = 0;
+  std::uint64_t first_step_ = 0;  // of those to learn from
+  bool later_failure_ = false;    // a sample of a later step failed
   std::string last_failure_;
   LearnedSteps steps_;
   Mutex mutex_;

@@ -80,7 +80,7 @@ Result<void> take_apart(const Sample& made, const BlockView& out) {
 }
 
 /// Row-wise ops skip failed rows if the policy allows; a function of the whole batch fails as a
-/// whole. The first one receives fields as `padding` says; null: they have one size.
+/// whole. It receives fields as `padding` says; null: their rows have one size.
 Result<void> apply(const WholeOp& step, const IdSpace& ids, std::uint64_t pass, const BlockView& in,
                    const BlockView& out, const Padding* padding, const Context& context) {
   Result<void> done;
@@ -147,9 +147,11 @@ bool is_whole(const Program& program, const Place& place) {
 }
 
 BatchForm form_of(const Program& program, const Place& place) {
-  // A function of whole batches has received padded rows already.
-  const bool whole = is_whole(program, place);
-  return {whole, whole ? nullptr : program.chains[place.leaf].padding.get()};
+  const LeafProgram& chain = program.chains[place.leaf];
+  // A function of whole samples has received padded rows already.
+  const bool padded = std::ranges::any_of(
+      chain.whole, [](const WholeOp& step) { return step.op->takes_samples(); });
+  return {is_whole(program, place), padded ? nullptr : chain.padding.get()};
 }
 
 Result<void> compute_rows(const Program& program, const Place& place, std::uint64_t first_row,
@@ -290,13 +292,14 @@ Result<void> compute_step(const Program& program, const Place& place,
   std::iota(good_rows.begin(), good_rows.end(), std::size_t{0});
   tell(failures, first.failed, good_rows, destinations);
   if (any_failed(block->view())) block = only_good(block->view(), good_rows, context);
+  const Padding* padding = chain.padding.get();
   for (const WholeOp& step : chain.whole) {
     if (good_rows.empty()) break;  // do not call functions for zero rows
     auto next = std::make_unique<ScratchBlock>(step.spec, good_rows.size(), context.scratch,
                                                block->view().identity);
-    const bool first_function = &step == &chain.whole.front();
-    done = apply(step, chain.samples->ids(), place.turn.pass, block->view(), next->view(),
-                 first_function ? chain.padding.get() : nullptr, context);
+    done = apply(step, chain.samples->ids(), place.turn.pass, block->view(), next->view(), padding,
+                 context);
+    if (step.op->takes_samples()) padding = nullptr;  // the rows of its result have one size
     if (!done) return done;
     tell(failures, next->view().identity.failed, good_rows, destinations);
     block =

@@ -24,11 +24,12 @@ std::size_t inner_bytes(const FieldSpec& field) {
   return shape_values({field.shape.begin() + 1, field.shape.end()}) * dtype_size(field.dtype);
 }
 
-/// The shape that all rows have, or nothing. Without a row the open sizes are 0.
+/// The shape of all rows that are samples, or nothing. Without a row the open sizes are 0.
 std::optional<Shape> common_shape(const FieldSpec& field, std::span<const RowValue> rows) {
   const Shape* common = nullptr;
   for (const RowValue& row : rows) {
-    if (row.shape == nullptr || (common != nullptr && *row.shape != *common)) return std::nullopt;
+    if (row.shape == nullptr) continue;
+    if (common != nullptr && *row.shape != *common) return std::nullopt;
     common = row.shape;
   }
   if (common != nullptr) return *common;
@@ -123,6 +124,16 @@ std::optional<std::vector<std::byte>> value_bytes(double value, Dtype dtype) {
 }
 
 PackedField pack_rows(const FieldSpec& field, std::span<const RowValue> rows, bool one_tensor) {
+  const std::optional<Shape> common =
+      one_tensor && !is_variable(field.dtype) ? common_shape(field, rows) : std::nullopt;
+  if (common && std::ranges::any_of(rows, [](const RowValue& row) { return !row.shape; })) {
+    // Rows without a sample are zeros of that shape.
+    const std::vector<std::byte> zeros(shape_values(*common) * dtype_size(field.dtype));
+    std::vector<RowValue> all(rows.begin(), rows.end());
+    for (RowValue& row : all)
+      if (row.shape == nullptr) row = {zeros, &*common};
+    return pack_rows(field, all, true);
+  }
   PackedField packed;
   const bool text = is_variable(field.dtype);
   const bool by_length = !text && only_first_open(field);
@@ -147,7 +158,7 @@ PackedField pack_rows(const FieldSpec& field, std::span<const RowValue> rows, bo
     std::memcpy(packed.values.data() + at, row.bytes.data(), row.bytes.size());
     at += row.bytes.size();
   }
-  if (one_tensor && !text) packed.row_shape = common_shape(field, rows);
+  packed.row_shape = common;
   return packed;
 }
 

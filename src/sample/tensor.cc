@@ -66,7 +66,9 @@ Tensor Tensor::view(Dtype dtype, Shape shape, std::span<const std::byte> data,
   }
   Tensor tensor;
   tensor.owner_ = std::move(owner);
-  tensor.data_ = data.data();
+  // A tensor without values still has an address: that is how an empty Tensor differs.
+  static constexpr std::byte kNothing{0};
+  tensor.data_ = data.data() == nullptr ? &kNothing : data.data();
   tensor.size_ = data.size();
   tensor.dtype_ = dtype;
   tensor.shape_ = std::move(shape);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>
@@ -174,8 +175,12 @@ bool ArrowChunk::Values::is_null(std::int64_t number) const {
 
 ArrowChunk::ArrowChunk(const ArrowType& type, const ArrowRoute& route, const std::string& path)
     : type_(type), own_(*route.back()), values_(own_), items_(own_) {
+  const std::int64_t rows = route.front()->length;
   std::int64_t offset = 0;
+  bool fits = true;
   for (const ArrowArray* const array : route) {
+    // The batch has `rows` rows itself; a child has those before its parent's offset, too.
+    fits = fits && array->offset >= 0 && array->length >= offset + rows;
     offset += array->offset;
     Values here(*array);
     here.offset = offset;
@@ -184,35 +189,56 @@ ArrowChunk::ArrowChunk(const ArrowType& type, const ArrowRoute& route, const std
   own_ = around_.back();
   around_.pop_back();
   values_ = own_;
-  const auto damaged = [&] {
-    throw ConfigError(fmt::format("from_arrow: the buffers of column \"{}\" do not fit its type",
-                                  printable(path)));
-  };
   if (type.encoded) {
-    if (own_.array->dictionary == nullptr || own_.array->n_buffers != 2) damaged();
-    values_ = Values(*own_.array->dictionary);
+    fits = fits && own_.array->dictionary != nullptr && own_.array->n_buffers == 2;
+    if (fits) values_ = Values(*own_.array->dictionary);
     values_.offset = values_.array->offset;
   }
-  if (values_.array->n_buffers < buffers_of(type.kind)) damaged();
-  if (type.kind != ArrowKind::list && type.kind != ArrowKind::fixed_list) return;
-  // Fixed lists of fixed lists: the items of the innermost follow each other.
-  const ArrowArray* array = values_.array;
-  std::int64_t first = type.kind == ArrowKind::fixed_list ? values_.offset : 0;
-  std::size_t depth = 0;
-  if (type.kind == ArrowKind::list) {
-    if (array->n_children != 1) damaged();
+  fits = fits && values_.array->n_buffers >= buffers_of(type.kind) && values_.offset >= 0;
+  if (type.kind == ArrowKind::list || type.kind == ArrowKind::fixed_list)
+    fits = fits && find_items(rows);
+  if (!fits)
+    throw ConfigError(fmt::format("from_arrow: the buffers of column \"{}\" do not fit its type",
+                                  printable(path)));
+}
+
+bool ArrowChunk::find_items(std::int64_t rows) {
+  const bool fixed = type_.kind == ArrowKind::fixed_list;
+  const ArrowArray* array = own_.array;
+  std::int64_t first = own_.offset;  // of the values of `array`
+  std::int64_t needed = rows;        // values from `first` on
+  if (!fixed) {
+    if (array->n_children != 1) return false;
     array = array->children[0];
+    if (array->offset < 0) return false;
     first = array->offset;
+    needed = list_values_ = array->length;
   }
-  for (; depth < type.inside.size(); ++depth) {
-    if (array->n_children != 1) damaged();
+  // Fixed lists of fixed lists: the items of the innermost follow each other.
+  for (std::size_t depth = 0; depth < type_.inside.size(); ++depth) {
+    if (array->n_children != 1 || array->children[0]->offset < 0) return false;
+    Values here(*array);
+    here.offset = first;
+    inside_.emplace_back(here, 1);
+    for (auto& [values, items] : inside_) items *= type_.inside[depth];
     array = array->children[0];
-    item_count_ *= type.inside[depth];
-    first = first * type.inside[depth] + array->offset;
+    item_count_ *= type_.inside[depth];
+    std::int64_t end = 0;
+    if (__builtin_mul_overflow(first + needed, type_.inside[depth], &end) || array->length < end)
+      return false;
+    first = first * type_.inside[depth] + array->offset;
+    needed *= type_.inside[depth];
   }
-  if (array->n_buffers != 2) damaged();
+  if (fixed) inside_.erase(inside_.begin());  // its nulls are those of the column
   items_ = Values(*array);
   items_.offset = first;
+  return array->n_buffers == 2;
+}
+
+bool ArrowChunk::item_is_null(std::int64_t number) const {
+  for (const auto& [values, items] : inside_)
+    if (items > 0 && values.is_null(number / items)) return true;
+  return items_.is_null(number);
 }
 
 std::int64_t ArrowChunk::index(std::int64_t row) const {
@@ -255,7 +281,9 @@ Result<std::string_view> ArrowChunk::text(std::int64_t row) const {
   const std::int64_t at = values_.offset + number;
   const std::int64_t first = offset_at(values_.buffer(1), type_.wide, at);
   const std::int64_t end = offset_at(values_.buffer(1), type_.wide, at + 1);
-  if (first < 0 || end < first) return outside();
+  const std::int64_t all =
+      offset_at(values_.buffer(1), type_.wide, values_.array->offset + values_.array->length);
+  if (first < 0 || end < first || end > all) return outside();
   return std::string_view(static_cast<const char*>(values_.buffer(2)) + first,
                           static_cast<std::size_t>(end - first));
 }
@@ -288,7 +316,7 @@ Result<Tensor> ArrowChunk::items(std::int64_t row, const std::byte* fill,
   if (!fixed) {
     first = offset_at(own_.buffer(1), type_.wide, own_.offset + row);
     end = offset_at(own_.buffer(1), type_.wide, own_.offset + row + 1);
-    if (first < 0 || end < first) return outside();
+    if (first < 0 || end < first || end > list_values_) return outside();
   }
   Shape shape = type_.field({}).shape;
   if (!fixed) shape.front() = end - first;
@@ -296,8 +324,10 @@ Result<Tensor> ArrowChunk::items(std::int64_t row, const std::byte* fill,
   const std::int64_t count = (end - first) * item_count_;
   const std::size_t bytes = dtype_size(type_.dtype);
   bool nulls = false;
-  for (std::int64_t i = 0; i < count && items_.array->null_count != 0 && !nulls; ++i)
-    nulls = items_.is_null(begin + i);
+  const bool may_be_null =
+      items_.array->null_count != 0 ||
+      std::ranges::any_of(inside_, [](const auto& each) { return each.first.array->null_count; });
+  for (std::int64_t i = 0; i < count && may_be_null && !nulls; ++i) nulls = item_is_null(begin + i);
   if (nulls && fill == nullptr)
     return Failure{"the list has a null in it", {}, "name what nulls become, as in nulls={...}"};
   if (!nulls && type_.item == ArrowKind::number) {
@@ -311,7 +341,7 @@ Result<Tensor> ArrowChunk::items(std::int64_t row, const std::byte* fill,
   std::vector<std::byte> values(static_cast<std::size_t>(count) * bytes);
   for (std::int64_t i = 0; i < count; ++i) {
     std::byte* const to = values.data() + static_cast<std::size_t>(i) * bytes;
-    if (items_.is_null(begin + i)) {
+    if (nulls && item_is_null(begin + i)) {
       std::memcpy(to, fill, bytes);
     } else {
       copy_item(items_, begin + i, to);

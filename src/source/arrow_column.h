@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "penstock/arrow.h"
@@ -50,7 +51,7 @@ class ArrowChunk {
   [[nodiscard]] bool is_null(std::int64_t row) const;
   /// A number or boolean, to `dtype_size` bytes.
   [[nodiscard]] Result<void> copy_value(std::int64_t row, std::byte* to) const;
-  /// Fails if the offsets of the row are not within its data.
+  /// Fails if the offsets of the row are not within those of the column.
   [[nodiscard]] Result<std::string_view> text(std::int64_t row) const;
   /// The items of a list: a view if possible. `fill` replaces nulls among them; without it they
   /// fail.
@@ -70,15 +71,21 @@ class ArrowChunk {
   [[nodiscard]] std::int64_t index(std::int64_t row) const;
   /// False if the index of an encoded column is not in its dictionary.
   [[nodiscard]] bool in_dictionary(std::int64_t index) const;
+  /// Sets the items of a list. Returns false if they do not fit `rows` rows.
+  [[nodiscard]] bool find_items(std::int64_t rows);
+  [[nodiscard]] bool item_is_null(std::int64_t number) const;
   void copy_item(const Values& from, std::int64_t number, std::byte* to) const;
   [[nodiscard]] Result<std::string_view> view(const Values& from, std::int64_t number) const;
 
   const ArrowType& type_;
   std::vector<Values> around_;  // structs whose nulls are nulls of the column
   Values own_;
-  Values values_;                // own_, or those of the dictionary
-  Values items_;                 // of lists
-  std::int64_t item_count_ = 1;  // items of one value of a list, or of a fixed list
+  Values values_;                 // own_, or those of the dictionary
+  Values items_;                  // of lists
+  std::int64_t item_count_ = 1;   // items of one value of a list, or of a fixed list
+  std::int64_t list_values_ = 0;  // values of the lists of a column
+  /// The fixed lists around the items, and how many items each has.
+  std::vector<std::pair<Values, std::int64_t>> inside_;
 };
 
 }  // namespace penstock

@@ -136,6 +136,15 @@ class ArrowRows final : public Source {
     }
   }
 
+  void identify_values(Digest& digest) const override {
+    for (const Leaf& leaf : leaves_) {
+      if (!leaf.filled) continue;
+      digest.add(leaf.path);
+      digest.add({reinterpret_cast<const char*>(leaf.fill.data()), leaf.fill.size()});
+      digest.add(leaf.text.value_or(""));
+    }
+  }
+
   Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes>,
                       const BlockView& out, const Context& context) const override {
     const Scratch::Frame frame(context.scratch);

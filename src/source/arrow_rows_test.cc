@@ -176,6 +176,59 @@ TEST(ArrowTest, ANullFailsItsSampleOrBecomesAValue) {
               ThrowsMessage<ConfigError>(HasSubstr("\"y\", which is not there")));
 }
 
+TEST(ArrowTest, ANullAmongTheBoxesOfAListIsANull) {
+  const auto boxes = [](std::string valid) {
+    return table(
+        {lists("boxes", {0, 1, 3},
+               {"+w:2", "", 3, {std::move(valid)}, {numbers<float>("", "f", {1, 2, 3, 4, 5, 6})}})},
+        2);
+  };
+  EXPECT_THAT(values<float>(rows_of({boxes(kNoBuffer)}), 1, "boxes"), ElementsAre(3, 4, 5, 6));
+  EXPECT_THAT([&] { (void)rows_of({boxes(bits_of({1, 0, 1}))}).sample(1); },
+              ThrowsMessage<SampleError>(HasSubstr("a null in it")));
+  EXPECT_THAT(
+      values<float>(rows_of({boxes(bits_of({1, 0, 1}))}, {.nulls = {{"boxes", 9.0}}}), 1, "boxes"),
+      ElementsAre(9, 9, 5, 6));
+}
+
+TEST(ArrowTest, ColumnsThatAreTooShortAreRefused) {
+  const auto refused = [](std::vector<ArrowPart> columns) {
+    return [columns] { (void)rows_of({table(columns, 3)}); };
+  };
+  const auto damaged = ThrowsMessage<ConfigError>(HasSubstr("do not fit its type"));
+  EXPECT_THAT(refused({numbers<std::int32_t>("a", "i", {1, 2})}), damaged);
+  EXPECT_THAT(refused({{"+w:2", "a", 3, {kNoBuffer}, {numbers<float>("", "f", {1, 2, 3})}}}),
+              damaged);
+  EXPECT_THAT(refused({lists("a", {0, 0, 0, 1},
+                             {"+w:2", "", 3, {kNoBuffer}, {numbers<float>("", "f", {1, 2})}})}),
+              damaged);
+  const Dataset beyond =
+      rows_of({table({lists("a", {0, 0, 0, 4}, numbers<float>("", "f", {1}))}, 3)});
+  EXPECT_THAT([&] { (void)beyond.sample(2); },
+              ThrowsMessage<SampleError>(HasSubstr("not within its data")));
+  ArrowPart words = texts("a", {"x", "y", "z"});
+  words.buffers[1] = bytes_of(std::vector<std::int32_t>{0, 1, 9, 3});
+  EXPECT_THAT([&] { (void)rows_of({table({words}, 3)}).sample(1); },
+              ThrowsMessage<SampleError>(HasSubstr("not within its data")));
+}
+
+TEST(ArrowTest, AnEmptyTextMayHaveNoBuffer) {
+  ArrowPart words = texts("a", {"", ""});
+  words.buffers[2] = kNoBuffer;
+  Loader loader(rows_of({table({words}, 2)}).batch(2), {.threads = 0});
+  EXPECT_EQ(loader.next()->row(1)["a"].text(), "");
+}
+
+TEST(ArrowTest, OtherValuesForNullsAreOtherValues) {
+  const std::vector<ArrowPart> batches{
+      table({numbers<double>("x", "g", {1, 2}, bits_of({1, 1}))}, 2)};
+  const auto values_of = [&](double value) {
+    return rows_of(batches, {.nulls = {{"x", value}}}).batch(1).digests().values;
+  };
+  EXPECT_EQ(values_of(1), values_of(1));
+  EXPECT_NE(values_of(1), values_of(2));
+}
+
 TEST(ArrowTest, ANullStructHasNullColumns) {
   const Dataset rows = rows_of(
       {table({{"+s", "at", 2, {bits_of({0, 1})}, {numbers<std::int32_t>("y", "i", {4, 5})}}}, 2)});

@@ -91,6 +91,8 @@ class TextLines final : public Source {
   static std::string_view line_of(const Part& part, std::uint64_t line) {
     std::string_view text =
         part.text->text().substr(part.starts[line], part.starts[line + 1] - part.starts[line]);
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    if (line == 0 && text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
     if (text.ends_with("\r\n")) return text.substr(0, text.size() - 2);
     return text.ends_with('\n') ? text.substr(0, text.size() - 1) : text;
   }

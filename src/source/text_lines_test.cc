@@ -46,6 +46,8 @@ TEST_F(TextLinesTest, LinesAreThoseBetweenLineEnds) {
   EXPECT_THAT(lines_of(from_text({write("a", "one\ntwo\r\n\nfour\rstill four\nlast")})),
               ElementsAre("one", "two", "", "four\rstill four", "last"));
   EXPECT_THAT(lines_of(from_text({write("b", "one\n")})), ElementsAre("one"));
+  EXPECT_THAT(lines_of(from_text({write("d", "\xEF\xBB\xBFmarked\ntwo")})),
+              ElementsAre("marked", "two"));
   EXPECT_EQ(from_text({write("c", "")}).cardinality().count(), 0U);
 }
 

@@ -8,6 +8,7 @@
 #include "op/op.h"
 #include "verb/bucket_stream.h"
 #include "verb/concatenate.h"
+#include "verb/row_lengths.h"
 #include "verb/select.h"
 #include "verb/shuffle.h"
 
@@ -53,6 +54,7 @@ Dataset of_stream(const Dataset& input, const std::vector<Bucket>& buckets,
     throw ConfigError("bucket_by_length: the steps of a stream cannot be padded to the boundary",
                       {}, "pad to a multiple, or use indexed data");
   StreamBuckets settings{buckets, rule_of(options), options.tail, nullptr, options.window};
+  check_length_field("bucket_by_length", settings.rule, input.element_spec());
   if (options.drop_remainder) settings.tail = Tail::drop;
   if (options.padding) settings.padding = std::make_shared<const Padding>(*options.padding);
   return add_stream_buckets(input, std::move(settings));
@@ -64,11 +66,14 @@ Dataset join(const char* word, const Dataset& input, const std::vector<Bucket>& 
   refuse_if_batched(input, word, fmt::format("put {} in the place of batch()", word));
   if (options.drop_remainder && options.tail && *options.tail != Tail::drop)
     throw ConfigError(fmt::format("{}: drop_remainder and another tail policy are both set", word));
+  if (options.pad_to_boundary && !options.padding)
+    throw ConfigError(fmt::format("{}: pad_to_boundary, but rows are not padded", word));
   if (input.streamed()) return of_stream(input, buckets, options);
   if (options.window)
     throw ConfigError(fmt::format("{}: window is for streams; this data is indexed", word), {},
                       "leave it out: every step but the last of a bucket is full");
   const LengthRule rule = rule_of(options);
+  check_length_field(word, rule, input.element_spec());
   const std::optional<ShuffleOptions> shuffled = whole_shuffle(*input.node());
   const Dataset samples = shuffled ? Dataset(input.node()->inputs.front()) : input;
   const auto lengths = std::make_shared<LengthCell>();

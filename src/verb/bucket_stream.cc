@@ -45,12 +45,11 @@ class BucketCursor final : public StepCursor {
   Result<bool> pull(PulledStep& step, Pulling& pulling) override {
     for (;;) {
       if (const auto late = waited_too_long()) return deliver(*late, step);
-      if (next_ == lengths_.size() && !ended_) {
+      while (next_ == lengths_.size() && !ended_)  // all samples of a chunk may be skipped
         if (auto done = refill(pulling); !done) return std::move(done.failure());
-      }
       if (next_ == lengths_.size()) return deliver_rest(step);
       const std::size_t number = take_next();
-      if (buckets_[number].rows == size_of(number)) return deliver(number, step);
+      if (buckets_[number].rows >= size_of(number)) return deliver(number, step);
     }
   }
 
@@ -78,15 +77,24 @@ class BucketCursor final : public StepCursor {
           ++buckets_[number].delivered;
           ++next_;
           ++arrived_;
-        } else {
-          (void)take_next();
+        } else if (const std::size_t taken = take_next(); buckets_[taken].rows >= size_of(taken)) {
+          refuse_state();  // it would have been delivered
         }
       }
     }
+    for (std::size_t i = 0; i < buckets_.size(); ++i)
+      if (buckets_[i].delivered != delivered[i]) refuse_state();
     return {};
   }
 
  private:
+  [[noreturn]] void refuse_state() const {
+    throw StateError(
+        fmt::format("{}: the samples of the stream do not have the lengths that they had when the "
+                    "state was saved",
+                    own_.title),
+        {}, "load it with the dataset that it was saved with");
+  }
   struct Pending {
     std::unique_ptr<RowBuffer> buffer;
     std::size_t rows = 0;
@@ -171,7 +179,8 @@ class BucketCursor final : public StepCursor {
     Pending& bucket = buckets_[number];
     if (!bucket.buffer) bucket.buffer = std::make_unique<RowBuffer>(input_flow_.spec());
     if (bucket.rows == bucket.buffer->capacity())
-      bucket.buffer->reserve(std::min(size_of(number), std::max<std::size_t>(8, 2 * bucket.rows)));
+      bucket.buffer->reserve(std::max(
+          bucket.rows + 1, std::min(size_of(number), std::max<std::size_t>(8, 2 * bucket.rows))));
     if (bucket.rows == 0) bucket.first = arrived_;
     copy_rows(chunk_.rows(0, lengths_.size()), next_, bucket.buffer->rows(0, bucket.rows + 1),
               bucket.rows, 1);
@@ -212,17 +221,18 @@ class BucketCursor final : public StepCursor {
     return false;
   }
 
-  /// The number of the oldest sample that is not delivered.
-  [[nodiscard]] std::uint64_t oldest() const {
-    std::uint64_t oldest = arrived_;
-    for (const Pending& bucket : buckets_)
-      if (bucket.rows > 0) oldest = std::min(oldest, bucket.first);
-    return oldest;
-  }
-  /// Drops the chunks of which all samples are delivered.
+  /// Keeps the last chunk and those in which a bucket begins: a state needs no others, because a
+  /// bucket is delivered as a whole.
   void drop_chunks() {
-    const std::uint64_t needed = oldest();
-    while (chunks_.size() > 1 && chunks_[1].first <= needed) chunks_.pop_front();
+    std::deque<Chunk> kept;
+    for (std::size_t i = 0; i < chunks_.size(); ++i) {
+      const std::uint64_t end = i + 1 < chunks_.size() ? chunks_[i + 1].first : UINT64_MAX;
+      const bool begins = std::ranges::any_of(buckets_, [&](const Pending& bucket) {
+        return bucket.rows > 0 && bucket.first >= chunks_[i].first && bucket.first < end;
+      });
+      if (begins || i + 1 == chunks_.size()) kept.push_back(std::move(chunks_[i]));
+    }
+    chunks_ = std::move(kept);
   }
   const Chunk& oldest_needed() {
     if (chunks_.empty()) {  // nothing was pulled
@@ -251,17 +261,19 @@ class StreamBucketVerb final : public Verb {
  public:
   explicit StreamBucketVerb(StreamBuckets settings) : settings_(std::move(settings)) {}
 
-  [[nodiscard]] Words words() const override {
+  [[nodiscard]] Words words() const override { return {"stream_buckets", line(settings_.tail)}; }
+  [[nodiscard]] std::string line(std::optional<Tail> tail) const {
     std::vector<std::string> parts;
     for (const Bucket& bucket : settings_.buckets)
       parts.push_back(bucket.high == UINT64_MAX
                           ? fmt::format("from {}: {}", bucket.low, bucket.size)
                           : fmt::format("to {}: {}", bucket.high - 1, bucket.size));
-    std::string line = fmt::format("buckets({}", fmt::join(parts, ", "));
-    if (!settings_.rule.field.empty()) line += fmt::format(", field={}", settings_.rule.field);
-    if (settings_.window) line += fmt::format(", window={}", *settings_.window);
-    if (settings_.tail) line += fmt::format(", tail={}", tail_name(*settings_.tail));
-    return {"stream_buckets", line + ")"};
+    std::string text = fmt::format("buckets({}", fmt::join(parts, ", "));
+    if (!settings_.rule.field.empty()) text += fmt::format(", field={}", settings_.rule.field);
+    if (settings_.rule.measure) text += ", length by a function";
+    if (settings_.window) text += fmt::format(", window={}", *settings_.window);
+    if (tail) text += fmt::format(", tail={}", tail_name(*tail));
+    return text + ")";
   }
   [[nodiscard]] Facts facts(const Node&) const override {
     return {.is_leaf = true, .counts_steps = true};
@@ -269,7 +281,9 @@ class StreamBucketVerb final : public Verb {
   void add_order(const Node& node, const Counting& counting,
                  std::vector<std::string>& lines) const override {
     add_order_of_inputs(node, counting, lines);
-    lines.push_back(words().line);
+    std::optional<Tail> tail = settings_.tail ? settings_.tail : counting.tail;
+    if (tail && !changes_steps(*tail)) tail.reset();
+    lines.push_back(line(tail));
   }
   void add_values(const Node&, Digest& digest) const override {
     if (settings_.padding) digest.add(padding_written(*settings_.padding).dump());
@@ -344,6 +358,10 @@ Dataset add_stream_buckets(const Dataset& input, StreamBuckets settings) {
           fmt::format("bucket_by_length: size must be positive, got {}", bucket.size));
   if (settings.window == 0U) throw ConfigError("bucket_by_length: window must be positive, got 0");
   if (settings.padding) check_padding("bucket_by_length", *settings.padding, input.element_spec());
+  for (std::size_t i = 0; i < settings.buckets.size(); ++i)
+    if (settings.buckets[i].low != (i == 0 ? 0 : settings.buckets[i - 1].high) ||
+        settings.buckets[i].high <= settings.buckets[i].low)
+      throw ConfigError("bucket_by_length: the buckets do not follow each other");
   Node node = after(input, std::make_shared<const StreamBucketVerb>(std::move(settings)));
   node.batched = true;
   return make_node(std::move(node));

@@ -319,10 +319,18 @@ class Pack final : public OnSamples, public NeedsLengths {
             .draws_seed = settings_.shuffle && settings_.shuffle->seed.drawn,
             .unresolved = index_ == nullptr && !node.stream};
   }
+  void add_order(const Node& node, const Counting& counting,
+                 std::vector<std::string>& lines) const override {
+    OnSamples::add_order(node, counting, lines);
+    // The lengths of indexed data are part of its line.
+    if (node.stream && !settings_.options.field.empty())
+      lines.push_back(fmt::format("by field {}", settings_.options.field));
+  }
   void add_values(const Node&, Digest& digest) const override {
     digest.add(fmt::format("pad {} mask {} field {}", settings_.options.pad, settings_.options.mask,
                            settings_.options.field));
     if (settings_.options.attention == PackAttention::row) digest.add("one document per row");
+    if (settings_.options.with_cu_seqlens) digest.add("cu_seqlens");
   }
   [[nodiscard]] Json arguments() const override {
     const PackOptions& own = settings_.options;
@@ -415,6 +423,15 @@ void check_tokens(const Dataset& input, const PackOptions& options) {
   if (!options.mask.empty()) check(options.mask, "mask");
 }
 
+void check_pack(std::int64_t length, const PackOptions& options) {
+  constexpr std::int64_t kLengthMax = std::numeric_limits<std::int32_t>::max();
+  if (length < 1 || length > kLengthMax)
+    throw ConfigError(fmt::format("pack: length must be from 1 to {}, got {}", kLengthMax, length));
+  for (const std::int64_t token : {options.pad, options.separator.value_or(0)})
+    if (token < 0 || token > kLengthMax)
+      throw ConfigError(fmt::format("pack: {} is not a token: it must be an i32 from 0 on", token));
+}
+
 Dataset add_pack(const Dataset& input, const PackSettings& settings,
                  std::shared_ptr<LengthCell> cell, std::shared_ptr<const PackIndex> index) {
   refuse_if_batched(input, "pack", "put pack before batch");
@@ -443,12 +460,7 @@ Dataset add_pack(const Dataset& input, const PackSettings& settings,
 }  // namespace
 
 Dataset Dataset::pack(std::int64_t length, const PackOptions& options) const {
-  constexpr std::int64_t kLengthMax = std::numeric_limits<std::int32_t>::max();
-  if (length < 1 || length > kLengthMax)
-    throw ConfigError(fmt::format("pack: length must be from 1 to {}, got {}", kLengthMax, length));
-  for (const std::int64_t token : {options.pad, options.separator.value_or(0)})
-    if (token < 0 || token > kLengthMax)
-      throw ConfigError(fmt::format("pack: {} is not a token: it must be an i32 from 0 on", token));
+  check_pack(length, options);
   const PackSettings settings{{static_cast<std::uint64_t>(length), options.how, options.too_long,
                                options.separator.has_value()},
                               options,
@@ -471,6 +483,7 @@ Dataset parse_pack(const Parsed& parsed) {
   if (parsed.arguments.contains("separator")) options.separator = parsed.number("separator");
   if (!parsed.arguments.contains("shuffle"))
     return parsed.input().pack(parsed.number("length"), options);
+  check_pack(parsed.number("length"), options);
   const Json& json = parsed.at("shuffle");
   Seed seed(whole_number<std::uint64_t>(json.at("seed")));
   seed.drawn = json.at("drawn").get<bool>();

@@ -88,6 +88,11 @@ Result<Document> read_document(const PackOptions& options, const Sample& sample)
                                shape_text(found.mask->shape()), shape_text(found.tokens->shape())),
                    {},
                    "the mask has one number per token"};
+  if (found.mask != nullptr && found.mask->dtype() > Dtype::i64)
+    return Failure{
+        fmt::format("the mask, field \"{}\", is {}", options.mask, dtype_name(found.mask->dtype())),
+        {},
+        "use whole numbers or booleans"};
   return found;
 }
 

@@ -22,20 +22,51 @@ StagePtr measured_stage(StagePtr samples, const LengthRule& rule, std::uint64_t 
                    {"length", 0, random_ops});
 }
 
+namespace {
+
+Failure no_field(const std::string& field, const ElementSpec& spec, std::size_t row) {
+  return {fmt::format("no field \"{}\" in {}", field, spec.text()),
+          {},
+          "name the field whose first size is the length",
+          nullptr,
+          row};
+}
+
+}  // namespace
+
+void check_length_field(const char* word, const LengthRule& rule, const ElementSpec& spec) {
+  if (rule.measure || !spec.known) return;
+  const auto index = spec.find(rule.field);
+  if (!index) {
+    const Failure failure = no_field(rule.field, spec, 0);
+    throw ConfigError(fmt::format("{}: {}", word, failure.message), {}, failure.remedy);
+  }
+  const FieldSpec& field = spec.fields[*index];
+  if (!is_variable(field.dtype) && field.shape.empty())
+    throw ConfigError(
+        fmt::format("{}: field \"{}\" ({}) has no length", word, rule.field, field.text()), {},
+        "name a field with one dimension or more");
+}
+
 RowLengths::RowLengths(const BlockView& rows, const LengthRule& rule) : rows_(rows), rule_(rule) {
-  if (rows_.samples == nullptr && !rule.measure)
-    index_ = field_index("the length", rule.field, *rows_.spec);
+  if (rows_.samples == nullptr && !rule.measure) index_ = rows_.spec->find(rule.field);
 }
 
 Result<std::uint32_t> RowLengths::operator[](std::size_t row) const {
   if (rule_.measure) return measured(row);
   const Tensor* tensor = nullptr;
   if (rows_.samples != nullptr) {
-    tensor = &rows_.samples[row][rule_.field];
-  } else if (!rows_.columns[index_].dense()) {
-    tensor = rows_.columns[index_].tensors + row;
+    const Sample& sample = rows_.samples[row];
+    const ElementSpec spec = ElementSpec::of(sample);
+    const auto index = spec.find(rule_.field);
+    if (!index) return no_field(rule_.field, spec, row);
+    tensor = &sample.leaves()[*index];
+  } else if (!index_) {
+    return no_field(rule_.field, *rows_.spec, row);
+  } else if (!rows_.columns[*index_].dense()) {
+    tensor = rows_.columns[*index_].tensors + row;
   }
-  const FieldSpec* const field = rows_.samples == nullptr ? &rows_.spec->fields[index_] : nullptr;
+  const FieldSpec* const field = rows_.samples == nullptr ? &rows_.spec->fields[*index_] : nullptr;
   const Dtype dtype = tensor != nullptr ? tensor->dtype() : field->dtype;
   const Shape& shape = tensor != nullptr ? tensor->shape() : field->shape;
   if (is_variable(dtype)) return static_cast<std::uint32_t>(tensor->raw().size());

@@ -2,6 +2,7 @@
 // The lengths of the rows of a block.
 
 #include <cstdint>
+#include <optional>
 
 #include "penstock/block.h"
 #include "penstock/result.h"
@@ -16,7 +17,7 @@ StagePtr measured_stage(StagePtr samples, const LengthRule& rule, std::uint64_t 
 
 class RowLengths {
  public:
-  /// Throws ConfigError if there is no such field. `rows` and `rule` must outlive it.
+  /// `rows` and `rule` must outlive it.
   RowLengths(const BlockView& rows, const LengthRule& rule);
   /// Fails if the row has no length.
   Result<std::uint32_t> operator[](std::size_t row) const;
@@ -26,7 +27,10 @@ class RowLengths {
 
   const BlockView& rows_;
   const LengthRule& rule_;
-  std::size_t index_ = 0;
+  std::optional<std::size_t> index_;  // of the field, if the rows have columns
 };
+
+/// Throws ConfigError if samples of `spec` have no such field, or it has no length.
+void check_length_field(const char* word, const LengthRule& rule, const ElementSpec& spec);
 
 }  // namespace penstock

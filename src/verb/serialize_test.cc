@@ -77,6 +77,8 @@ std::vector<Dataset> one_of_every_verb() {
           Dataset::zip({data, indexed(), Dataset::range(20).repeat()}).batch(4),
           Dataset::zip({data, data}, {.strict = true}).enumerate().batch(4),
           data.shuffle().cache({.bytes_max = 1'000'000}).batch(4).cache(),
+          data.window(3, {.shift = 2, .stride = 2}).batch(2),
+          data.window(4, {.drop_remainder = false}).map(truncate(2, "", Keep::last)).batch(2),
           data.prefetch({.steps = 2, .bytes = 100}).batch(4).with_options({.name = "all of it"})};
 }
 
@@ -114,6 +116,44 @@ TEST(SerializeTest, EveryVerbSurvivesSerialization) {
     EXPECT_EQ(back.serialize(), plan.serialize());
     expect_same_blocks(plan, back);
   }
+}
+
+bool always(const Sample&) {
+  return true;
+}
+Sample document(const Sample& sample) {
+  const auto x = sample.tensor().item<std::int64_t>();
+  return Tensor::of(std::vector<std::int64_t>(static_cast<std::size_t>(x), x));
+}
+
+TEST(SerializeTest, BucketsAndPackedRowsOfStreamsSurviveSerialization) {
+  const Dataset stream =
+      array().map(document, {.name = "document"}).filter(always, {.name = "always"});
+  const PackOptions pack{.how = PackHow::best_fit,
+                         .separator = 3,
+                         .too_long = LongDocument::drop,
+                         .pad = 9,
+                         .attention = PackAttention::row,
+                         .with_cu_seqlens = true};
+  for (const Dataset& dataset :
+       {stream.pack(6, pack).batch(2),
+        stream.bucket_by_length({3, 6}, {4, 3, 2}, {.tail = Tail::pad, .window = 7}),
+        stream.batch_by_tokens(9, {.padding = std::nullopt})}) {
+    SCOPED_TRACE(dataset.describe());
+    const Plan plan(dataset);
+    const Plan back = Plan::parse(plan.serialize(), {dataset});
+    EXPECT_EQ(back.digests(), plan.digests());
+    EXPECT_EQ(back.explain(), plan.explain());
+    EXPECT_EQ(back.serialize(), plan.serialize());
+  }
+}
+
+TEST(SerializeTest, AFunctionForTheLengthCannotBeSent) {
+  const auto length = [](const Sample&) { return std::int64_t{1}; };
+  const Dataset stream = array().filter([](std::int64_t) { return true; }, {.name = "all"});
+  const Plan plan(stream.bucket_by_length({3}, {4, 3}, {.length = length}));
+  EXPECT_THAT([&] { (void)plan.serialize(); },
+              ::testing::ThrowsMessage<ConfigError>(::testing::HasSubstr("name a field instead")));
 }
 
 TEST(SerializeTest, AnEndlessPlanStaysEndless) {
