@@ -10,6 +10,11 @@ import penstock as ps
 
 RATE = 16_000
 
+try:
+    ps.audio.decode(rate=RATE)
+except ps.ConfigError as missing:  # a build without libsndfile or libsoxr
+    pytest.skip(str(missing), allow_module_level=True)
+
 
 def write_wav(path, values, rate=RATE):
     """16-bit PCM, by the standard library; `values` has a row per frame, or is one channel."""

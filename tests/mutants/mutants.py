@@ -322,5 +322,26 @@ LENGTHS = [
           "const auto found = spaces.lower_bound({piece.count / 2, 0});")),
 ]
 
-MUTANTS = [*PROPERTY, *LENGTHS, *KERNELS, *IMAGES, *REPLICAS, *READING, *TRAINING, *WORKERS,
-           *SCENARIOS, *PROMISES]
+AUDIO = [
+    *_of("gtest", "AudioResampleTest.*",
+         ("too little context for the filter", "src/codec/audio_resample.cc",
+          "constexpr std::int64_t kContext = 256;", "constexpr std::int64_t kContext = 32;")),
+    *_of("gtest", "AudioHeaderTest.*:OggPagesTest.*",
+         ("a truncated WAV accepted", "src/codec/audio_header.cc",
+          "chunk->data.size() < chunk->claimed && chunk->claimed < kSizeUnknown",
+          "chunk->data.size() < chunk->claimed && chunk->claimed > kSizeUnknown"),
+         ("checksums of pages ignored", "src/codec/ogg_pages.cc",
+          "if (ogg_checksum(left.first(size)) != little32(left, kChecksum))",
+          "if (ogg_checksum(left.first(size)) != ogg_checksum(left.first(size)))")),
+    *_of("gtest", "AudioDecodeTest.*",
+         ("every row of a block cropped like the first", "src/op/audio_decode.cc",
+          "Rng rng = (*context.rng)(row);", "Rng rng = (*context.rng)(0 * row);"),
+         ("padding not zero", "src/op/audio_decode.cc",
+          "std::fill(end, out + plan.padded * plan.channels, 0.0F);",
+          "std::fill(end, out + plan.padded * plan.channels, 1.0F);"),
+         ("the sum of the channels", "src/op/audio_decode.cc",
+          "static_cast<float>(sum / from)", "static_cast<float>(sum)")),
+]
+
+MUTANTS = [*PROPERTY, *LENGTHS, *AUDIO, *KERNELS, *IMAGES, *REPLICAS, *READING, *TRAINING,
+           *WORKERS, *SCENARIOS, *PROMISES]
