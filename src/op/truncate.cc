@@ -76,9 +76,10 @@ class Truncate final : public Op {
 }  // namespace
 
 std::shared_ptr<const Op> make_truncate(const Json& arguments) {
-  return std::make_shared<Truncate>(whole_number<std::int64_t>(arguments.at("length")),
-                                    arguments.value("path", std::string()),
-                                    arguments.value("last", false) ? Keep::last : Keep::first);
+  return std::make_shared<Truncate>(
+      arguments.contains("length") ? whole_number<std::int64_t>(arguments.at("length")) : -1,
+      arguments.value("path", std::string()),
+      arguments.value("last", false) ? Keep::last : Keep::first);
 }
 
 OpCall truncate(std::int64_t length, std::string path, Keep keep) {

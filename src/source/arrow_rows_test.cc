@@ -101,7 +101,10 @@ TEST(ArrowTest, OffsetsOfSlicesAdd) {
                   3,
                   {kNoBuffer},
                   {numbers<std::uint8_t>("", "C", {9, 0, 1, 2, 3, 4, 5, 6, 7})}};
-  for (ArrowPart* part : {&id, &words, &flags, &tokens, &pairs}) part->offset = 1;
+  for (ArrowPart* part : {&id, &words, &flags, &tokens, &pairs}) {
+    part->offset = 1;
+    part->length = 3;
+  }
   tokens.children[0].offset = 1;
   pairs.children[0].offset = 1;
   const Dataset rows = rows_of({table({id, words, flags, tokens, pairs}, 2, 1)});
