@@ -12,7 +12,7 @@ from cases_streams import FEATURES as STREAM_FEATURES, features as stream_featur
 from fields import is_open
 from model import NO_ID, is_known
 from packing import BLOCK_DOCUMENTS, is_whole_shuffle
-from ragged_maker import RaggedMaker, is_ragged
+from ragged_maker import RaggedMaker
 from stream_maker import in_order, is_stream
 from stream_nodes import StreamNode
 from streams import StreamModel

@@ -5,8 +5,8 @@ from itertools import count
 from typing import Iterator
 
 from fields import row_kind, total_of
-from packing import packed_fields, rewritten
 from model import SINGLE, Node, Row, draws, integer, random_key, source, wrap
+from packing import packed_fields, rewritten
 
 ID_SPACE = 2**48  # ids reserved for the rows of a node that numbers them as they are pulled
 EXPANDING = ("flat_map", "interleave", "unbatch_samples")

@@ -65,16 +65,8 @@ class StreamModel(Model):
                     yield row
                 elif op == "take_while":
                     return
-        elif op == "scan":  # an element that fails leaves the state
-            state = spec["start"]
-            for row in inputs[0]:
-                self.spend()
-                if throws(node, row):
-                    self.lose(row)
-                    continue
-                before, state = state, wrap(3 * state + total(node, row))
-                yield row._replace(values=on_integers(row.values, node.fields,
-                                                      lambda x: wrap(x - before)))
+        elif op == "scan":
+            yield from self.scanned(node, inputs[0])
         elif op == "select":  # positions found in the first turn of a separate tree
             own = StreamNode(spec, 0, count(), count())
             first = self.items(own.inputs[0], 0, 0)
@@ -115,6 +107,18 @@ class StreamModel(Model):
             yield from self.stream_rounds(node, pass_, round_, start)
         else:
             yield from super().items(node, pass_, round_, start, lap)
+
+    def scanned(self, node: Node, rows: Iterator[Row]) -> Iterator[Row]:
+        """An element that fails leaves the state."""
+        state = node.spec["start"]
+        for row in rows:
+            self.spend()
+            if throws(node, row):
+                self.lose(row)
+                continue
+            before, state = state, wrap(3 * state + total(node, row))
+            less = lambda x: wrap(x - before)
+            yield row._replace(values=on_integers(row.values, node.fields, less))
 
     def lengths(self, spec: dict) -> list[int]:
         """The lengths of the samples of an in_bucket, counted once, in a separate tree."""
