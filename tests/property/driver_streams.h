@@ -155,8 +155,7 @@ inline Dataset scanned(const Dataset& in, const Json& node) {
   };
   ScanOptions options;
   if (node.at("declared"))
-    options.spec =
-        in.element_spec().known ? in.element_spec() : ElementSpec::single(Dtype::i64);
+    options.spec = in.element_spec().known ? in.element_spec() : ElementSpec::single(Dtype::i64);
   return in.scan(Tensor::scalar(node.at("start").get<std::int64_t>()), step, options);
 }
 
