@@ -24,9 +24,9 @@ class RaggedCases(RaggedMaker, StreamCases):
     def __init__(self, rng: random.Random):
         super().__init__(rng)
         self.goal = rng.choices(["ragged", "bucket", "pack"], [50, 22, 28])[0]
-        self.failing = self.failing or self.chance(0.3)
-        self.step_ops = STEP_OPS | {"shuffle": 60, "repeat": 28, "concatenate": 32, "map": 36,
-                                    "take": 28}
+        self.failing = self.failing or self.chance(0.4)
+        self.step_ops = STEP_OPS | {"shuffle": 80, "repeat": 36, "concatenate": 32, "map": 36,
+                                    "take": 28, "faulty": 36}
         if self.goal == "bucket":
             self.streamed = self.flexible = self.elastic = False
         self.streamed = self.streamed and (self.goal == "ragged" or self.chance(0.5))
@@ -41,8 +41,8 @@ class RaggedCases(RaggedMaker, StreamCases):
     def dataset(self) -> Part:
         if self.goal != "bucket":
             return super().dataset()
-        weights = ELASTIC | self.step_ops | {"faulty": 8}
-        return self.grow(self.bucket(), self.rng.choice([0, 1, 1, 2, 3]), weights, 0)
+        ops = self.rng.choice([0, 1, 1, 2, 3])
+        return self.grow(self.bucket(), ops, ELASTIC | self.step_ops, 0)
 
 
 def make_case(seed: int) -> dict:
