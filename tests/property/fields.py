@@ -166,8 +166,9 @@ class Learned:
     """What a loader must know about the sizes of its undeclared fields: a field is ragged from the
     first batch on in which a size differs from that of the first sample, or is padded."""
 
-    def __init__(self, masked: bool):
+    def __init__(self, masked: bool, whole: bool):
         self.masked = masked  # a masked row may be the first sample
+        self.whole = whole  # rows of one size that a function of whole batches returns are a tensor
         self.sizes: dict[str, set] = {}
         self.opened: dict[str, bool] = {}
         self.certain = None  # whether a row of this loader was the first sample
@@ -190,7 +191,9 @@ class Learned:
             if len(set(ragged)) > 1:
                 return f': field "{path}" is ragged in some shares of a loader and not in others'
             must = self.opened.get(path) or len(seen) > 1
-            if ragged and must and not ragged[0]:
+            here = {len(row) for share in want for row in share["fields"][path] if row is not None}
+            may_be_one = self.whole and len(here) <= 1
+            if ragged and must and not ragged[0] and not may_be_one:
                 return f': field "{path}" is a tensor, but its sizes have differed'
             if ragged and ragged[0] and not must and self.certain:
                 return f': field "{path}" is ragged, but its sizes have not differed'

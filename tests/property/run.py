@@ -26,7 +26,7 @@ from cases_ragged import FEATURES, features, make_case
 from fields import Learned, view_of
 from ledger import failure_difference
 from model import NO_ID
-from stream_maker import has_mask
+from stream_maker import has_mask, has_whole
 from streams import expected
 
 CASE_SECONDS_MAX = 120
@@ -148,7 +148,7 @@ def first_difference(got: dict, want: dict, case: dict) -> str | None:
         return f"the driver answered {json.dumps(got)[:2000]}"
     for number, (mine, theirs) in enumerate(zip(want["sessions"], got["sessions"])):
         session = case["sessions"][number]
-        learned = [Learned(has_mask(case["dataset"]))
+        learned = [Learned(has_mask(case["dataset"]), has_whole(case["dataset"]))
                    for _ in range(session["shares"] // session["local"])]
         difference = (steps_difference(theirs, mine, learned)
                       or failure_difference(theirs, mine, session))

@@ -48,6 +48,10 @@ def has_mask(node: dict) -> bool:
     return any(each.get("mask") for each in nodes(node))
 
 
+def has_whole(node: dict) -> bool:
+    return any(each.get("form") == "whole" for each in nodes(node))
+
+
 def has_faulty(node: dict) -> bool:
     return any("faulty" in each for each in nodes(node))
 
