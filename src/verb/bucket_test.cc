@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -184,6 +185,27 @@ TEST(BucketTest, WrongBucketsAreRefused) {
               ThrowsMessage<ConfigError>(HasSubstr("in the place of batch()")));
   EXPECT_THAT([] { (void)Dataset::range(3).bucket_by_length({5}, {1, 1}); },
               ThrowsMessage<ConfigError>(HasSubstr("has no length")));
+}
+
+TEST(BucketTest, ThePlanNamesThePaddingOfTheFirstPass) {
+  const Dataset data = documents(log_normal(3000));
+  BucketOptions multiple;
+  multiple.padding->all.multiple_of = 16;
+  for (const Dataset& dataset :
+       {data.bucket_by_length({30, 100, 300}, {32, 16, 8, 4}),
+        data.shuffle({.seed = 3}).bucket_by_length({30, 100, 300}, {32, 16, 8, 4}),
+        data.shuffle({.seed = 3}).bucket_by_length({100}, {32, 16}, multiple),
+        data.shuffle({.seed = 3}).bucket_by_length({100}, {32, 16}, {.pad_to_boundary = true}),
+        data.shuffle({.seed = 3}).batch_by_tokens(2000, {.tail = Tail::drop})}) {
+    Loader loader(dataset, {.threads = 0});
+    const Steps steps = steps_of(loader);
+    const double measured =
+        100 * (1 - static_cast<double>(steps.tokens) / static_cast<double>(steps.room));
+    EXPECT_THAT(loader.plan().explain(),
+                HasSubstr(fmt::format("buckets: {:.2f} % of the first pass is padding", measured)));
+  }
+  const Plan ragged(data.bucket_by_length({30}, {8, 4}, {.padding = std::nullopt}).resolve());
+  EXPECT_THAT(ragged.explain(), ::testing::Not(HasSubstr("is padding")));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "plan/routed_stage.h"
 #include "plan/series_flow.h"
+#include "verb/bucket_padding.h"
 #include "verb/catalogue.h"
 #include "verb/kinds.h"
 
@@ -69,6 +70,9 @@ class Concatenate final : public Verb {
   [[nodiscard]] std::vector<LeafProgram> chains(Compiler& compiler, const Node& node,
                                                 std::uint64_t first_id) const override {
     std::vector<LeafProgram> chains;
+    if (buckets_)
+      if (auto sentence = padding_sentence(node, compiler.options()))
+        compiler.note(std::move(*sentence));
     for_parts(node, first_id, [&](const Node& part, std::uint64_t part_first_id) {
       for (LeafProgram& chain : compiler.chains(part, part_first_id))
         chains.push_back(std::move(chain));
