@@ -173,7 +173,8 @@ SOURCES = ("range", "from_tensor_slices", "from_tensors", "from_generator", "lis
            "audio_files")
 NAMES: dict[str, str] = {
     "DataLoader": "ps.Loader(dataset.batch(n))", "AUTOTUNE": _THREADS,
-    "TFRecordDataset": _READER, "TextLineDataset": _READER, "CsvDataset": _READER,
+    "TFRecordDataset": _READER, "TextLineDataset": "ps.from_text(paths)",
+    "CsvDataset": "ps.from_arrow(pyarrow.csv.read_csv(path)), or polars.read_csv",
     "FixedLengthRecordDataset": "numpy.memmap and ps.from_tensor_slices read such files in place",
     "TensorDataset": "ps.from_tensor_slices((x, y))",
     "ConcatDataset": "a.concatenate(b)", "IterableDataset": "ps.from_generator(make)",

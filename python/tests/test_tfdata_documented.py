@@ -457,8 +457,8 @@ MISSING_NAMES = {
     "sample_from_datasets": "a generator that draws from several; `interleave`, `zip`",
     "choose_from_datasets": "a generator that draws from several; `interleave`, `zip`",
     "TFRecordDataset": "your own reader in `from_index` or `from_generator`",
-    "TextLineDataset": "your own reader in `from_index` or `from_generator`",
-    "CsvDataset": "your own reader in `from_index` or `from_generator`",
+    "TextLineDataset": "`from_text(paths)`",
+    "CsvDataset": "`from_arrow(pyarrow.csv.read_csv(path))`",
     "FixedLengthRecordDataset": "`from_tensor_slices(numpy.memmap(...))` reads such files in place",
 }
 
