@@ -8,7 +8,6 @@
 #include <numeric>
 #include <utility>
 
-#include "base/cancelled.h"
 #include "order/packing.h"
 #include "order/permutation.h"
 #include "plan/buffered_cursor.h"
@@ -16,6 +15,7 @@
 #include "plan/flow_kinds.h"
 #include "sample/rows.h"
 #include "verb/catalogue.h"
+#include "verb/grouped_stage.h"
 #include "verb/kinds.h"
 #include "verb/lengths.h"
 #include "verb/packed_rows.h"
@@ -68,44 +68,18 @@ std::shared_ptr<const PackIndex> index_of(std::shared_ptr<const Lengths> lengths
   return index;
 }
 
-class PackStage final : public Stage {
+class PackStage final : public GroupedStage {
  public:
   PackStage(StagePtr input, std::shared_ptr<const PackIndex> index, PackSettings settings,
             StepShuffle key, SourcePlace place, std::string title)
-      : Stage(packed_row_spec(settings), IdSpace{{{place.first_id, place.ordinal, nullptr}}}),
-        input_(std::move(input)),
+      : GroupedStage(packed_row_spec(settings), std::move(input), place, std::move(title)),
         index_(std::move(index)),
         settings_(std::move(settings)),
-        key_(key),
-        first_id_(place.first_id),
-        title_(std::move(title)) {}
-
-  void identify(const Ask& ask, std::uint64_t* ids, const Context&) const override {
-    for (std::size_t i = 0; i < ask.positions.size(); ++i) ids[i] = first_id_ + ask.positions[i];
-  }
+        key_(key) {}
 
  protected:
-  Result<void> run(const Ask& ask, const BlockView& out, const Context& context) const override {
-    identify(ask, out.identity.sample_id, context);
-    if (out.identity.occurrence != nullptr)
-      std::fill_n(out.identity.occurrence, out.rows, ask.turn.occurrence());
-    return for_good_rows(out, ids(), [&](std::size_t first, std::size_t rows) -> Result<void> {
-      for (std::size_t row = first; row < first + rows; ++row) {
-        if (!context.at_sample(out.identity.sample_id[row])) return cancelled(row - first);
-        auto done = write(ask.turn, ask.positions[row], out, row, context);
-        if (!done) {
-          done.failure().row = row - first;
-          if (done.failure().where.op.empty()) done.failure().where.op = title_;
-          return done;
-        }
-      }
-      return {};
-    });
-  }
-
- private:
   Result<void> write(Turn turn, std::uint64_t number, const BlockView& out, std::size_t row,
-                     const Context& context) const {
+                     const Context& context) const override {
     const auto after = std::ranges::upper_bound(index_->first_row, number);
     const auto block = static_cast<std::uint64_t>(after - index_->first_row.begin()) - 1;
     const std::shared_ptr<const PackedBlock> packed = packed_block(turn, block);
@@ -124,27 +98,18 @@ class PackStage final : public Stage {
         !done)
       return done;
 
+    if (auto done = refuse_masked(documents.view()); !done) return done;
     PackedRowWriter writer(settings_, out, row);
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (identity.failed[i] != kRowGood)
-        return at_document({"a filter masks this document, which cannot be left out of its row",
-                            {},
-                            "use select() instead of filter() with mask"},
-                           documents.view(), i);
       auto done = writer.add(parts[i], read_row(documents.view(), i),
                              index_->block(block)[parts[i].document]);
-      if (!done) return at_document(std::move(done.failure()), documents.view(), i);
+      if (!done) return at_input(std::move(done.failure()), documents.view(), i);
     }
     writer.finish();
     return {};
   }
 
-  [[nodiscard]] Failure at_document(Failure failure, const BlockView& documents,
-                                    std::size_t document) const {
-    failure.row = document;
-    return penstock::at_sample(std::move(failure), input_->ids(), documents);
-  }
-
+ private:
   struct BlockKey {
     std::uint64_t pass;
     std::uint64_t round;
@@ -177,12 +142,9 @@ class PackStage final : public Stage {
     return packed;
   }
 
-  const StagePtr input_;
   const std::shared_ptr<const PackIndex> index_;
   const PackSettings settings_;
   const StepShuffle key_;
-  const std::uint64_t first_id_;
-  const std::string title_;
   mutable Mutex mutex_;
   mutable std::map<BlockKey, std::shared_ptr<const PackedBlock>> kept_ PENSTOCK_GUARDED_BY(mutex_);
 };

@@ -288,7 +288,7 @@ TEST(PackTest, AMaskedDocumentOrAMissingFieldIsAFailure) {
   const Dataset masked = documents({3, 2}).filter(
       [](const Sample& x) { return x.tensor().shape()[0] == 3; }, {.mask = true});
   EXPECT_THAT([&] { Loader(masked.pack(8).batch(1), {.threads = 0}).next(); },
-              ThrowsMessage<SampleError>(AllOf(HasSubstr("masks this document"),
+              ThrowsMessage<SampleError>(AllOf(HasSubstr("masks this sample"),
                                                HasSubstr("sample 1"), HasSubstr("select()"))));
   const Dataset without =
       documents({3}).map([](const Sample& x) { return Sample::dict({{"text", x}}); });

@@ -5,10 +5,9 @@
 #include <cstring>
 #include <utility>
 
-#include "base/cancelled.h"
-#include "plan/failures.h"
 #include "sample/rows.h"
 #include "verb/catalogue.h"
+#include "verb/grouped_stage.h"
 #include "verb/kinds.h"
 
 namespace penstock {
@@ -45,19 +44,14 @@ Sample stacked(const BlockView& block) {
   return Sample::assemble(block.spec->structure, std::move(leaves));
 }
 
-class WindowStage final : public Stage {
+class WindowStage final : public GroupedStage {
  public:
   WindowStage(StagePtr input, std::uint64_t samples, const WindowRule& rule, ElementSpec spec,
-              SourcePlace place)
-      : Stage(std::move(spec), IdSpace{{{place.first_id, place.ordinal, nullptr}}}),
-        input_(std::move(input)),
+              SourcePlace place, std::string title)
+      : GroupedStage(std::move(spec), std::move(input), place, std::move(title)),
         samples_(samples),
-        rule_(rule),
-        first_id_(place.first_id) {}
+        rule_(rule) {}
 
-  void identify(const Ask& ask, std::uint64_t* ids, const Context&) const override {
-    for (std::size_t i = 0; i < ask.positions.size(); ++i) ids[i] = first_id_ + ask.positions[i];
-  }
   void collect_reads(const Ask& ask, const Context& context,
                      std::vector<PlannedRead>& reads) const override {
     const Scratch::Frame frame(context.scratch);
@@ -66,33 +60,8 @@ class WindowStage final : public Stage {
   }
 
  protected:
-  Result<void> run(const Ask& ask, const BlockView& out, const Context& context) const override {
-    identify(ask, out.identity.sample_id, context);
-    if (out.identity.occurrence != nullptr)
-      std::fill_n(out.identity.occurrence, out.rows, ask.turn.occurrence());
-    return for_good_rows(out, ids(), [&](std::size_t first, std::size_t rows) -> Result<void> {
-      for (std::size_t row = first; row < first + rows; ++row) {
-        if (!context.at_sample(out.identity.sample_id[row])) return cancelled(row - first);
-        if (auto done = write(ask.turn, ask.positions[row], out, row, context); !done) {
-          done.failure().row = row - first;
-          return done;
-        }
-      }
-      return {};
-    });
-  }
-
- private:
-  [[nodiscard]] std::span<const std::uint64_t> samples_of(std::uint64_t number,
-                                                          const Context& context) const {
-    const std::uint64_t size = rule_.size_of(number, samples_);
-    std::uint64_t* const positions = context.scratch.array<std::uint64_t>(size);
-    for (std::uint64_t i = 0; i < size; ++i) positions[i] = number * rule_.shift + i * rule_.stride;
-    return {positions, size};
-  }
-
   Result<void> write(Turn turn, std::uint64_t number, const BlockView& out, std::size_t row,
-                     const Context& context) const {
+                     const Context& context) const override {
     const Scratch::Frame frame(context.scratch);
     const auto positions = samples_of(number, context);
     Identity identity{context.scratch.array<std::uint64_t>(positions.size()),
@@ -122,21 +91,17 @@ class WindowStage final : public Stage {
     return {};
   }
 
-  Result<void> refuse_masked(const BlockView& samples) const {
-    const std::size_t good = good_rows_in({samples.identity.failed, samples.rows});
-    if (good == samples.rows) return {};
-    Failure failure{"a filter masks this sample, which cannot be left out of its window",
-                    {},
-                    "use select() instead of filter() with mask",
-                    nullptr,
-                    good};
-    return at_sample(std::move(failure), input_->ids(), samples);
+ private:
+  [[nodiscard]] std::span<const std::uint64_t> samples_of(std::uint64_t number,
+                                                          const Context& context) const {
+    const std::uint64_t size = rule_.size_of(number, samples_);
+    std::uint64_t* const positions = context.scratch.array<std::uint64_t>(size);
+    for (std::uint64_t i = 0; i < size; ++i) positions[i] = number * rule_.shift + i * rule_.stride;
+    return {positions, size};
   }
 
-  const StagePtr input_;
   const std::uint64_t samples_;
   const WindowRule rule_;
-  const std::uint64_t first_id_;
 };
 
 class WindowVerb final : public OnSamples {
@@ -163,7 +128,7 @@ class WindowVerb final : public OnSamples {
                                  std::uint64_t first_id) const override {
     StagePtr input = compiler.samples(node.input(), first_id);
     return std::make_unique<WindowStage>(std::move(input), node.input().size.count(), rule_,
-                                         node.spec, compiler.next_source(first_id));
+                                         node.spec, compiler.next_source(first_id), words().line);
   }
   [[nodiscard]] Promise promise(const Node& node, const Delivery&) const override {
     return {{{node.size.count(), 1}}};

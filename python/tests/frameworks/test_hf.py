@@ -13,9 +13,9 @@ tokenizers = pytest.importorskip("tokenizers")
 import polars  # noqa: E402
 import pyarrow as pa  # noqa: E402
 import pyarrow.compute as pc  # noqa: E402
-from tokenizers import models, pre_tokenizers, trainers  # noqa: E402
 
 import penstock as ps  # noqa: E402
+from tokenizers_for_tests import TEXTS, trained  # noqa: E402
 
 IDS = ps.Field("int64", (None,))
 
@@ -150,16 +150,9 @@ def test_packing_a_column_has_every_token_once(how):
 # Tokenizers
 
 
-TEXTS = [" ".join(f"word{i * j % 11}" for j in range(i % 7)) for i in range(100)]  # some are empty
-
-
 @pytest.fixture(scope="module")
 def tokenizer():
-    tokenizer = tokenizers.Tokenizer(models.BPE(unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.train_from_iterator(TEXTS[:50], trainers.BpeTrainer(
-        vocab_size=40, special_tokens=["[UNK]"], show_progress=False))
-    return tokenizer
+    return trained()
 
 
 class Encode:

@@ -16,9 +16,9 @@ import pyarrow as pa  # noqa: E402
 import pyarrow.csv  # noqa: E402
 import pyarrow.json  # noqa: E402
 import pyarrow.parquet  # noqa: E402
-from tokenizers import models, pre_tokenizers, trainers  # noqa: E402
 
 import penstock as ps  # noqa: E402
+from tokenizers_for_tests import TEXTS, trained  # noqa: E402
 
 
 def plain(value):
@@ -190,16 +190,9 @@ def test_lists_are_packed_with_every_token_once():
 # Tokenizers
 
 
-TEXTS = [" ".join(f"word{i * j % 11}" for j in range(i % 7)) for i in range(100)]  # some are empty
-
-
 @pytest.fixture(scope="module")
 def tokenizer():
-    tokenizer = tokenizers.Tokenizer(models.BPE(unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.train_from_iterator(TEXTS[:50], trainers.BpeTrainer(
-        vocab_size=40, special_tokens=["[UNK]"], show_progress=False))
-    return tokenizer
+    return trained()
 
 
 @pytest.mark.parametrize("workers", [0, 2])
