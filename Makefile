@@ -112,7 +112,7 @@ $(FRAMEWORKS)/tensorflow/ready: | .venv/bin/pytest
 $(FRAMEWORKS)/hf/ready: | .venv/bin/pytest
 	.venv/bin/python -m venv $(@D)
 	$(@D)/bin/pip install -q --disable-pip-version-check torch==$(TORCH_VERSION) 'numpy>=2,<3' 'pytest>=7'
-	$(@D)/bin/pip install -q --disable-pip-version-check datasets tokenizers pyarrow polars duckdb cloudpickle
+	$(@D)/bin/pip install -q --disable-pip-version-check datasets tokenizers transformers pyarrow polars duckdb cloudpickle
 	@touch $@
 
 FRAMEWORK_TESTS := python/tests/frameworks

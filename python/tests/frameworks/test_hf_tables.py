@@ -207,3 +207,11 @@ def test_tokenize_with_a_tokenizer_of_hugging_face(tokenizer, workers, tmp_path)
 def test_its_method_is_a_function_too(tokenizer):
     rows = ps.from_tensor_slices(TEXTS).tokenize(tokenizer.encode)
     assert [row.tolist() for row in rows] == [tokenizer.encode(text).ids for text in TEXTS]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_tokenize_with_a_tokenizer_of_transformers(tokenizer, workers):
+    transformers = pytest.importorskip("transformers")
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]")
+    rows = ps.from_tensor_slices(TEXTS).tokenize(fast, workers=workers)
+    assert [row.tolist() for row in rows] == [fast.encode(text) for text in TEXTS]
