@@ -10,6 +10,7 @@
 #include "codec/audio.h"
 #include "codec/audio_resample.h"
 #include "codec/decode_budget.h"
+#include "op/each_row.h"
 #include "op/op.h"
 #include "penstock/audio.h"
 #include "penstock/error.h"
@@ -119,17 +120,9 @@ class AudioDecode final : public Op {
                    const OpContext& context) const override {
     const std::size_t index = index_in(*in.spec);
     copy_other_columns(in, out, index);
-    for (std::size_t row = 0; row < in.rows; ++row) {
-      if (!context.at_sample(in.identity.sample_id[row])) return cancelled(row);
-      const Scratch::Frame frame(context.scratch);
-      auto done =
-          decode_row(in.columns[index].tensors[row].raw(), out.columns[index], row, context);
-      if (!done) {
-        done.failure().row = row;
-        return done;
-      }
-    }
-    return {};
+    return each_row(in, context, [&](std::size_t row) {
+      return decode_row(in.columns[index].tensors[row].raw(), out.columns[index], row, context);
+    });
   }
 
  private:

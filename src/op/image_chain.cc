@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/cancelled.h"
 #include "base/mix.h"
+#include "op/each_row.h"
 #include "op/image_step.h"
 #include "op/op.h"
 #include "penstock/image.h"
@@ -110,22 +110,12 @@ class ImageChain final : public Op {
     const std::size_t index = index_in(*in.spec);
     copy_other_columns(in, out, index);
     const ImageSpec wanted = image_after(in.spec->fields[index]);
-    for (std::size_t row = 0; row < in.rows; ++row) {
-      if (!context.at_sample(in.identity.sample_id[row])) return cancelled(row);
-      const Scratch::Frame frame(context.scratch);
+    return each_row(in, context, [&](std::size_t row) -> Result<void> {
       const trace::PhaseTimer timer(trace::Phase::image);
-      Result<void> done;
-      if (auto picture = through_steps(in, index, row, context)) {
-        done = write(*picture, wanted, out, index, row);
-      } else {
-        done = std::move(picture.failure());
-      }
-      if (!done) {
-        done.failure().row = row;
-        return done;
-      }
-    }
-    return {};
+      auto picture = through_steps(in, index, row, context);
+      if (!picture) return std::move(picture.failure());
+      return write(*picture, wanted, out, index, row);
+    });
   }
 
  private:

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "base/cancelled.h"
 #include "base/json.h"
+#include "op/each_row.h"
 #include "op/op.h"
 #include "penstock/error.h"
 #include "source/reader.h"
@@ -42,16 +42,9 @@ class ReadFile final : public Op {
                    const OpContext& context) const override {
     const std::size_t index = index_in(*in.spec);
     copy_other_columns(in, out, index);
-    for (std::size_t row = 0; row < in.rows; ++row) {
-      if (!context.at_sample(in.identity.sample_id[row])) return cancelled(row);
-      auto done =
-          read_row(in.columns[index].tensors[row], out.columns[index].tensors[row], context);
-      if (!done) {
-        done.failure().row = row;
-        return done;
-      }
-    }
-    return {};
+    return each_row(in, context, [&](std::size_t row) {
+      return read_row(in.columns[index].tensors[row], out.columns[index].tensors[row], context);
+    });
   }
 
  private:

@@ -282,6 +282,21 @@ TEST(ArrowTest, OneBatchWithItsSchema) {
   EXPECT_EQ(testing::arrow_alive(), 0);
 }
 
+TEST(ArrowTest, ListsAndTextsAreNotCopied) {
+  const ArrowPart batch =
+      table({lists("list", {0, 1, 3}, numbers<std::int32_t>("", "i", {7, 8, 9})),
+             texts("text", {"a", "bc"})},
+            2);
+  ArrowSchema schema = testing::schema_of(batch);
+  ArrowArray array = testing::array_of(batch);
+  const auto* const items =
+      static_cast<const std::byte*>(array.children[0]->children[0]->buffers[1]);
+  const auto* const letters = static_cast<const std::byte*>(array.children[1]->buffers[2]);
+  const Sample row = from_arrow(schema, array).sample(1);
+  EXPECT_EQ(row["list"].raw().data(), items + sizeof(std::int32_t));
+  EXPECT_EQ(row["text"].raw().data(), letters + 1);
+}
+
 TEST(ArrowTest, AStateKnowsOtherRows) {
   const auto order_of = [](std::vector<std::int64_t> ids) {
     return rows_of({table({numbers("id", "l", ids)}, 3)}).digests().order;

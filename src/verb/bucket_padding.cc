@@ -42,10 +42,10 @@ struct PaddingCount {
   bool all = true;    // false: of some steps
 };
 
-/// Adds the steps of a bucket, at most about 65,536 samples of them.
+/// Adds the steps of a bucket, at most about 4096 samples of them: every plan pays for this.
 void count_padding(const PaddedBucket& bucket, const Groups& groups, const CompileOptions& options,
                    PaddingCount& count) {
-  constexpr std::uint64_t kSamplesMax = 65536;
+  constexpr std::uint64_t kSamplesMax = 4096;
   const auto lengths =
       bucket.selection->range->lengths->get([] { return std::shared_ptr<const Lengths>(); });
   if (!lengths) return;

@@ -89,13 +89,6 @@ def test_batches_readers_and_struct_arrays():
     assert rows_of(ps.from_arrow(OnlyArray())) == expected
 
 
-def test_numbers_are_read_in_place():
-    table = pa.table({"tokens": pa.array([[1, 2], [3]], pa.list_(pa.int64()))})
-    values = table["tokens"].chunk(0).values.to_numpy()
-    row = ps.from_arrow(table).sample(1)["tokens"]
-    assert row.tolist() == [3] and values.tolist() == [1, 2, 3]
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_data_frames_of_polars(seed):
     frame = polars.from_arrow(table_of(seed).drop_columns(["half", "bytes", "flags"]))
