@@ -2,6 +2,8 @@
 
 import datetime
 import os
+import subprocess
+import sys
 
 os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1")
 
@@ -208,3 +210,28 @@ def test_tokenize_with_a_tokenizer_of_transformers(tokenizer, workers):
     fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]")
     rows = ps.from_tensor_slices(TEXTS).tokenize(fast, workers=workers)
     assert [row.tolist() for row in rows] == [fast.encode(text) for text in TEXTS]
+
+
+THREADS = """
+import os, sys
+import tokenizers
+import penstock as ps
+
+tokenizer = tokenizers.Tokenizer.from_file(sys.argv[1])
+texts = ps.from_tensor_slices(["word1 word2", "", "word3"] * 100)
+
+
+def threads_after(tokenize):
+    assert sum(len(batch) for batch in ps.Loader(texts.tokenize(tokenize).batch(8))) == 300
+    return len(os.listdir("/proc/self/task"))
+
+
+assert threads_after(lambda text: [len(text)]) == threads_after(tokenizer)
+"""
+
+
+def test_a_tokenizer_starts_no_threads_of_its_own(tokenizer, tmp_path):
+    tokenizer.save(str(tmp_path / "tokenizer.json"))  # training has started threads in this process
+    done = subprocess.run([sys.executable, "-c", THREADS, tmp_path / "tokenizer.json"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
