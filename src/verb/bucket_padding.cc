@@ -42,10 +42,9 @@ struct PaddingCount {
   bool all = true;    // false: of some steps
 };
 
-/// Adds the steps of a bucket, at most about 4096 samples of them: every plan pays for this.
+/// Adds the steps of a bucket, at most about `samples_max` samples of them.
 void count_padding(const PaddedBucket& bucket, const Groups& groups, const CompileOptions& options,
-                   PaddingCount& count) {
-  constexpr std::uint64_t kSamplesMax = 4096;
+                   std::uint64_t samples_max, PaddingCount& count) {
   const auto lengths =
       bucket.selection->range->lengths->get([] { return std::shared_ptr<const Lengths>(); });
   if (!lengths) return;
@@ -54,7 +53,7 @@ void count_padding(const PaddedBucket& bucket, const Groups& groups, const Compi
       add_select(Dataset::range(static_cast<std::int64_t>(lengths->of.size())), *bucket.selection);
   if (bucket.shuffle) numbers = numbers.shuffle(*bucket.shuffle);
   const StagePtr order = compile_samples(*numbers.node(), options);
-  const std::uint64_t every = groups.delivered() / kSamplesMax + 1;
+  const std::uint64_t every = groups.delivered() / samples_max + 1;
   const double weight = static_cast<double>(every);
   if (every > 1) count.all = false;
   Scratch scratch;
@@ -79,13 +78,15 @@ void count_padding(const PaddedBucket& bucket, const Groups& groups, const Compi
 }  // namespace
 
 std::optional<std::string> padding_sentence(const Node& buckets, const CompileOptions& options) {
+  constexpr std::uint64_t kSamplesMax = 16384;  // of all buckets: every plan pays for this
+  const std::uint64_t samples_max = std::max<std::uint64_t>(1, kSamplesMax / buckets.inputs.size());
   PaddingCount count;
   for (const NodePtr& leaf : buckets.inputs) {
     if (!leaf->is_leaf()) return std::nullopt;
     const auto bucket = padded_bucket(*leaf);
     const auto groups = leaf->groups(options.tail);
     if (!bucket || !groups || groups->count == kEndless) return std::nullopt;
-    if (groups->count > 0) count_padding(*bucket, *groups, options, count);
+    if (groups->count > 0) count_padding(*bucket, *groups, options, samples_max, count);
   }
   if (count.places == 0) return std::nullopt;
   return fmt::format("buckets: {}{:.2f} % of the first pass is padding, with one process",
