@@ -4,39 +4,33 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
+#include "base/appender.h"
+#include "base/descriptor.h"
 #include "base/fault.h"
+#include "base/mutex.h"
 #include "base/printable.h"
 
 namespace penstock {
 namespace {
 
 constexpr const char* kReplaced = "check whether the file was truncated or replaced";
-
-/// Errors that may not occur on a retry.
-bool may_pass(int error) {
-  constexpr std::array kPassing{EIO,    EAGAIN, EINTR,     EBUSY,     ETIMEDOUT,    ESTALE,
-                                EMFILE, ENFILE, ENOMEM,    ENOBUFS,   ECONNRESET,   ENETDOWN,
-                                EPROTO, ENOLCK, EREMOTEIO, EHOSTDOWN, EHOSTUNREACH, ENETUNREACH};
-  return std::ranges::find(kPassing, error) != kPassing.end();
-}
-
-Failure io_failure(const std::string& what, const std::string& path, int error) {
-  Failure failure{fmt::format("{} {}: {}", what, printable(path), std::strerror(error))};
-  if (may_pass(error)) failure.kind = Failure::Kind::transient;
-  return failure;
-}
 
 Failure cut_short(const std::string& path, std::uint64_t end, std::uint64_t offset,
                   std::uint64_t length) {
@@ -69,6 +63,10 @@ Failure led_away(const std::string& path, const std::string& real, const FileRoo
       "a link took its place after the folder was listed: list it again, or follow links"};
 }
 
+std::int64_t modified_ns_of(const struct stat& facts) {
+  return std::int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec;
+}
+
 FolderEntry entry_of(const struct stat& facts) {
   FolderEntry entry;
   entry.kind = S_ISREG(facts.st_mode)   ? FolderEntry::Kind::file
@@ -77,6 +75,7 @@ FolderEntry entry_of(const struct stat& facts) {
   entry.bytes = static_cast<std::uint64_t>(std::max<off_t>(0, facts.st_size));
   entry.device = facts.st_dev;
   entry.inode = facts.st_ino;
+  entry.modified_ns = modified_ns_of(facts);
   return entry;
 }
 
@@ -95,24 +94,6 @@ Result<FolderEntry> look_at(int folder, const char* name, const std::string& pat
   entry.link = link;
   return entry;
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(const std::string& path, int flags = O_RDONLY) {
-    do {
-      number_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
-    } while (number_ < 0 && errno == EINTR);
-  }
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int number() const { return number_; }
-
- private:
-  int number_ = -1;
-};
 
 /// The path of an open file, without links; `path` is the one it was opened with.
 std::optional<std::string> real_path_of(const Descriptor& file, const std::string& path) {
@@ -178,8 +159,175 @@ Result<void> write_all(const Descriptor& file, const std::string& path, std::str
   return {};
 }
 
+}  // namespace
+
+struct FileHandle::Slot {
+  Mutex mutex;
+  std::shared_ptr<const Descriptor> open PENSTOCK_GUARDED_BY(mutex);
+  std::atomic<bool> used = false;  // since the clock's hand passed
+  std::atomic<std::uint32_t> reads = 0;
+};
+
+FileHandle::FileHandle(std::string path, std::uint64_t bytes, std::int64_t modified_ns)
+    : path_(std::move(path)),
+      bytes_(bytes),
+      modified_ns_(modified_ns),
+      slot_(std::make_shared<Slot>()) {}
+FileHandle::FileHandle(std::string path) : FileHandle(std::move(path), kGrows, 0) {}
+FileHandle::~FileHandle() = default;
+
+Result<void> Io::read_at(const FileHandle& file, std::uint64_t offset, std::span<std::byte> out) {
+  auto bytes = read(file.path(), offset, out.size());
+  if (!bytes) return std::move(bytes.failure());
+  std::ranges::copy(*bytes, out.begin());
+  return {};
+}
+
+Result<void> Io::read_parts(const FileHandle& file, std::uint64_t offset,
+                            std::span<const std::span<std::byte>> parts) {
+  for (const std::span<std::byte> part : parts) {
+    if (auto done = read_at(file, offset, part); !done) return done;
+    offset += part.size();
+  }
+  return {};
+}
+
+namespace {
+
+Failure read_only(const std::string& path) {
+  return Failure{fmt::format("{} cannot be written: this Io only reads", printable(path))};
+}
+
+}  // namespace
+
+Result<void> Io::create_folder(const std::string& folder) {
+  return read_only(folder);
+}
+Result<std::unique_ptr<FileAppender>> Io::create(const std::string& path) {
+  return read_only(path);
+}
+Result<void> Io::rename(const std::string& from, const std::string&) {
+  return read_only(from);
+}
+Result<void> Io::remove(const std::string& path) {
+  return read_only(path);
+}
+Result<std::unique_ptr<FileLock>> Io::try_lock(const std::string& path) {
+  return read_only(path);
+}
+
+namespace {
+
+/// The handles that are open, at most a quarter of the descriptors that the process may have. When
+/// another one is opened, one that was not used lately is closed. Thread-safe.
+class OpenHandles {
+ public:
+  void add(const std::shared_ptr<FileHandle::Slot>& slot) {
+    std::shared_ptr<const Descriptor> closed;  // outside of the lock
+    Lock lock(mutex_);
+    if (slots_.size() < most_) {
+      slots_.push_back(slot);
+      return;
+    }
+    while (true) {
+      hand_ = (hand_ + 1) % slots_.size();
+      const auto at = slots_[hand_].lock();
+      if (at && at != slot && at->used.exchange(false)) continue;
+      slots_[hand_] = slot;
+      if (!at || at == slot) return;
+      Lock inner(at->mutex);
+      closed = std::move(at->open);
+      return;
+    }
+  }
+
+ private:
+  static std::size_t limit() {
+    struct rlimit most{};
+    if (::getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return 256;
+    return std::clamp<std::size_t>(most.rlim_cur / 4, 4, 256);
+  }
+  const std::size_t most_ = limit();
+  Mutex mutex_;
+  std::vector<std::weak_ptr<FileHandle::Slot>> slots_ PENSTOCK_GUARDED_BY(mutex_);
+  std::size_t hand_ PENSTOCK_GUARDED_BY(mutex_) = 0;
+};
+
+/// A Failure if the open file is not the one of the handle any more.
+Result<void> check_unchanged(const Descriptor& open, const FileHandle& file) {
+  struct stat facts{};
+  if (::fstat(open.number(), &facts) != 0) return io_failure("cannot stat", file.path(), errno);
+  const auto now = static_cast<std::uint64_t>(facts.st_size);
+  const bool same = now == file.bytes() && modified_ns_of(facts) == file.modified_ns();
+  if (S_ISREG(facts.st_mode) && (file.grows() || same)) return {};
+  return Failure{
+      fmt::format("{} was changed after the dataset was defined: it had {} bytes, now {}",
+                  printable(file.path()), file.bytes(), now),
+      {},
+      "define the dataset again"};
+}
+
+Result<std::shared_ptr<const Descriptor>> open_handle(const FileHandle& file) {
+  static auto& handles = *new OpenHandles;  // used until the process ends
+  const std::shared_ptr<FileHandle::Slot>& slot = file.slot();
+  slot->used.store(true, std::memory_order_relaxed);
+  std::shared_ptr<const Descriptor> open;
+  {
+    Lock lock(slot->mutex);
+    if (slot->open) return slot->open;
+    open = std::make_shared<const Descriptor>(file.path(), O_RDONLY | O_NONBLOCK);
+    if (open->number() < 0) return io_failure("cannot open", file.path(), errno);
+    if (auto same = check_unchanged(*open, file); !same) return std::move(same.failure());
+    slot->open = open;
+  }
+  handles.add(slot);
+  return open;
+}
+
 class PosixIo final : public Io {
  public:
+  Result<void> read_parts(const FileHandle& file, std::uint64_t offset,
+                          std::span<const std::span<std::byte>> parts) override {
+    const auto open = open_handle(file);
+    if (!open) return open.failure();
+    constexpr std::size_t kOnStack = 64;
+    std::array<iovec, kOnStack> few{};
+    std::vector<iovec> many;
+    if (parts.size() > kOnStack) many.resize(parts.size());
+    iovec* const vectors = parts.size() > kOnStack ? many.data() : few.data();
+    for (std::size_t i = 0; i < parts.size(); ++i) vectors[i] = {parts[i].data(), parts[i].size()};
+    std::span<iovec> left(vectors, parts.size());
+    drop_front(left, 0);
+    while (!left.empty()) {
+      const ssize_t got =
+          ::preadv((*open)->number(), left.data(), parts_at_once(left), static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return io_failure("cannot read", file.path(), errno);
+      if (got == 0) return cut_short(file.path(), offset, offset, left.front().iov_len);
+      offset += static_cast<std::uint64_t>(got);
+      drop_front(left, static_cast<std::size_t>(got));
+    }
+    return {};
+  }
+
+  Result<void> read_at(const FileHandle& file, std::uint64_t offset,
+                       std::span<std::byte> out) override {
+    if (offset > file.bytes() || out.size() > file.bytes() - offset)
+      return cut_short(file.path(), file.bytes(), offset, out.size());
+    const auto open = open_handle(file);
+    if (!open) return open.failure();
+    const auto done = read_into(**open, file.path(), out.data(), out.size(), offset);
+    if (!done) return done.failure();
+    // A file that is written in place while it is open is noticed soon: looking costs as much as
+    // reading a kilobyte.
+    constexpr std::uint32_t kCheckEvery = 16;
+    const bool cut = *done < out.size();
+    if (cut || file.slot()->reads.fetch_add(1, std::memory_order_relaxed) % kCheckEvery == 0)
+      if (auto same = check_unchanged(**open, file); !same) return same;
+    if (cut) return cut_short(file.path(), offset + *done, offset, out.size());
+    return {};
+  }
+
   Result<Bytes> read(const std::string& path, std::uint64_t offset, std::uint64_t length) override {
     const Descriptor file(path);
     if (file.number() < 0) return io_failure("cannot open", path, errno);
@@ -290,16 +438,44 @@ class PosixIo final : public Io {
     if (!draft) return draft.failure();
     const std::string& before = *draft;
     auto done = write_new(before, content);
-    if (done && ::rename(before.c_str(), path.c_str()) != 0) {
-      done = io_failure("cannot write", path, errno);
-      ::unlink(before.c_str());
+    return done ? rename(before, path) : std::move(done);
+  }
+
+  Result<void> rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0) {
+      auto failure = io_failure("cannot write", to, errno);
+      ::unlink(from.c_str());
+      return failure;
     }
-    if (!done) return done;
-    const std::size_t slash = path.rfind('/');
-    const Descriptor folder(slash == std::string::npos ? "." : path.substr(0, slash + 1));
-    if (folder.number() < 0 || ::fsync(folder.number()) != 0)
-      return io_failure("cannot flush to disk", path, errno);
+    const std::size_t slash = to.rfind('/');
+    const Descriptor folder(slash == std::string::npos ? "." : to.substr(0, slash + 1));
+    // Some file systems cannot flush folders, and a folder may be writable but not readable.
+    const bool flushed = folder.number() < 0
+                             ? errno == EACCES
+                             : ::fsync(folder.number()) == 0 || errno == EINVAL || errno == ENOTSUP;
+    if (!flushed) return io_failure("cannot flush to disk", to, errno);
     return {};
+  }
+
+  Result<void> create_folder(const std::string& folder) override {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return io_failure("cannot create the folder", folder, error.value());
+    return {};
+  }
+
+  Result<std::unique_ptr<FileAppender>> create(const std::string& path) override {
+    return create_appender(path);
+  }
+
+  Result<void> remove(const std::string& path) override {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+      return io_failure("cannot remove", path, errno);
+    return {};
+  }
+
+  Result<std::unique_ptr<FileLock>> try_lock(const std::string& path) override {
+    return try_file_lock(path);
   }
 
  private:

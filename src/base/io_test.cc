@@ -10,9 +10,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/fault.h"
 #include "base/temp_folder_for_tests.h"
 #include "base/thread.h"
 
@@ -50,6 +55,64 @@ TEST_F(IoTest, AFileThatEndsEarlyIsAFailureWithItsSize) {
   ASSERT_FALSE(cut);
   EXPECT_THAT(cut.failure().message, AllOf(HasSubstr(path_), HasSubstr("byte 10")));
   EXPECT_FALSE(io_.read(path_, 11, 1).ok());
+}
+
+FileHandle handle_of(const std::string& path) {
+  const auto entry = Io::real().look(path);
+  return {path, (*entry).bytes, (*entry).modified_ns};
+}
+
+TEST_F(IoTest, AHandleReadsPartsOfItsFile) {
+  const FileHandle file = handle_of(path_);
+  std::string part(4, ' ');
+  ASSERT_TRUE(io_.read_at(file, 3, std::as_writable_bytes(std::span(part))));
+  EXPECT_EQ(part, "3456");
+  const auto cut = io_.read_at(file, 8, std::as_writable_bytes(std::span(part)));
+  ASSERT_FALSE(cut);
+  EXPECT_THAT(cut.failure().message, AllOf(HasSubstr(path_), HasSubstr("byte 10")));
+  EXPECT_FALSE(io_.read_at(file, UINT64_MAX, std::as_writable_bytes(std::span(part))).ok());
+}
+
+TEST_F(IoTest, AFileThatWasChangedSinceItsHandleWasMadeIsNotRead) {
+  const FileHandle file = handle_of(path_);
+  std::ofstream(path_, std::ios::binary) << "other content";
+  std::string part(4, ' ');
+  const auto changed = io_.read_at(file, 0, std::as_writable_bytes(std::span(part)));
+  ASSERT_FALSE(changed);
+  EXPECT_THAT(changed.failure().message, AllOf(HasSubstr(path_), HasSubstr("was changed")));
+  EXPECT_FALSE(changed.failure().transient());
+}
+
+TEST_F(IoTest, AFileThatIsWrittenInPlaceIsNoticedWhileItIsOpen) {
+  const FileHandle file = handle_of(path_);
+  std::string part(4, ' ');
+  ASSERT_TRUE(io_.read_at(file, 0, std::as_writable_bytes(std::span(part))));
+  std::ofstream(path_, std::ios::binary) << "other content";
+  bool noticed = false;
+  for (int i = 0; i < 16 && !noticed; ++i)
+    noticed = !io_.read_at(file, 0, std::as_writable_bytes(std::span(part))).ok();
+  EXPECT_TRUE(noticed);
+}
+
+TEST_F(IoTest, MoreHandlesThanDescriptorsCanBeRead) {
+  std::vector<std::unique_ptr<FileHandle>> handles;
+  const TempFolder folder;
+  for (std::size_t i = 0; i < 2000; ++i) {
+    const std::string path = fmt::format("{}/{}", folder.path(), i);
+    std::ofstream(path, std::ios::binary) << fmt::format("{:04}", i);
+    const auto entry = io_.look(path);
+    handles.push_back(std::make_unique<FileHandle>(path, (*entry).bytes, (*entry).modified_ns));
+  }
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t i = 0; i < 2000; ++i) {
+      std::string text(4, ' ');
+      ASSERT_TRUE(io_.read_at(*handles[i], 0, std::as_writable_bytes(std::span(text))));
+      EXPECT_EQ(text, fmt::format("{:04}", i));
+    }
+  }
+  const auto open = std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                                  std::filesystem::directory_iterator());
+  EXPECT_LT(open, 400);
 }
 
 TEST_F(IoTest, ALengthBeyondAllMemoryIsAFailure) {
@@ -268,6 +331,61 @@ TEST_F(IoTest, ALinkUnderTheOldTemporaryNameIsNotFollowed) {
   ASSERT_TRUE(io_.publish(folder.path("a"), "new"));
   EXPECT_EQ(*io_.read_text(folder.path("victim"), 100), "precious");
   EXPECT_FALSE((*io_.look(folder.path("a"))).link);
+}
+
+TEST_F(IoTest, PartsOfAFileAreReadIntoTheirPlaces) {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += static_cast<char>('a' + i % 26);
+  const TempFolder folder;
+  const std::string path = folder.path("parts");
+  std::ofstream(path, std::ios::binary) << text;
+  const FileHandle file(path);
+  EXPECT_TRUE(file.grows());
+  std::vector<std::string> pieces(2000, std::string(2, ' '));
+  pieces[7].clear();
+  std::vector<std::span<std::byte>> parts;
+  for (std::string& piece : pieces) parts.push_back(std::as_writable_bytes(std::span(piece)));
+  ASSERT_TRUE(io_.read_parts(file, 100, parts));
+  std::string joined;
+  for (const std::string& piece : pieces) joined += piece;
+  EXPECT_EQ(joined, text.substr(100, joined.size()));
+  EXPECT_FALSE(io_.read_parts(file, 4000, parts).ok()) << "it ends before";
+  std::ofstream(path, std::ios::binary | std::ios::app) << text;
+  EXPECT_TRUE(io_.read_parts(file, 4000, parts).ok()) << "it may grow";
+}
+
+TEST_F(IoTest, AnAppenderWritesANewFileAndUndoesWhatFailed) {
+  const TempFolder folder;
+  const std::string path = folder.path("new");
+  {
+    auto file = io_.create(path);
+    ASSERT_TRUE(file);
+    EXPECT_FALSE(io_.create(path).ok()) << "it exists";
+    const std::vector<std::string_view> parts{"one ", "", "two "};
+    ASSERT_TRUE((*file)->append(parts));
+    fault::arm("append.full", 1);
+    EXPECT_FALSE((*file)->append(parts).ok());
+    fault::disarm_all();
+    ASSERT_TRUE((*file)->append(parts));
+    ASSERT_TRUE((*file)->flush());
+  }
+  EXPECT_EQ(*io_.read_text(path, 100), "one two one two ");
+  EXPECT_TRUE(io_.remove(path));
+  EXPECT_TRUE(io_.remove(path)) << "there is none";
+  EXPECT_FALSE(io_.look(path).ok());
+}
+
+TEST_F(IoTest, ALockIsHeldUntilItIsDestroyed) {
+  const TempFolder folder;
+  const std::string path = folder.path("lock");
+  auto first = io_.try_lock(path);
+  ASSERT_TRUE(first && *first);
+  auto second = io_.try_lock(path);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(*second, nullptr);
+  (*first).reset();
+  second = io_.try_lock(path);
+  EXPECT_TRUE(second && *second);
 }
 
 }  // namespace

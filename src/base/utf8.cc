@@ -25,7 +25,8 @@ std::size_t character_bytes(std::string_view text) {
 
 }  // namespace
 
-bool is_utf8(std::string_view text) {
+std::size_t utf8_prefix(std::string_view text) {
+  const std::size_t size = text.size();
   while (!text.empty()) {
     std::uint64_t eight = 0;
     if (text.size() >= sizeof eight) {
@@ -36,10 +37,14 @@ bool is_utf8(std::string_view text) {
       }
     }
     const std::size_t bytes = character_bytes(text);
-    if (bytes == 0) return false;
+    if (bytes == 0) break;
     text.remove_prefix(bytes);
   }
-  return true;
+  return size - text.size();
+}
+
+bool is_utf8(std::string_view text) {
+  return utf8_prefix(text) == text.size();
 }
 
 }  // namespace penstock

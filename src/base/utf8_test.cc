@@ -53,5 +53,13 @@ TEST(Utf8Test, CutAndOverlongCharactersAreRejected) {
   EXPECT_TRUE(is_utf8(""));
 }
 
+TEST(Utf8Test, TheFirstWrongByteIsFound) {
+  EXPECT_EQ(utf8_prefix("twelve bytes"), 12U);
+  EXPECT_EQ(utf8_prefix("\xC3\xA4hm"), 4U);
+  EXPECT_EQ(utf8_prefix("nine byte\xFF and others"), 9U);
+  EXPECT_EQ(utf8_prefix("cut \xE2\x82"), 4U);
+  EXPECT_EQ(utf8_prefix(""), 0U);
+}
+
 }  // namespace
 }  // namespace penstock
