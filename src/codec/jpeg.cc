@@ -36,9 +36,9 @@ bool is_harmless(int code) {
 
 /// libjpeg's object, created for each image: a reused one passes the tables of an image on to the
 /// next, and the pixels of a file without tables would then depend on the previous file.
-class Decompressor {
+class JpegDecompressor {
  public:
-  explicit Decompressor(SteadyClock::time_point deadline) : deadline_(deadline) {
+  explicit JpegDecompressor(SteadyClock::time_point deadline) : deadline_(deadline) {
     cinfo_.err = jpeg_std_error(&errors_);
     errors_.error_exit = [](j_common_ptr cinfo) {
       of(cinfo).leave(
@@ -56,11 +56,11 @@ class Decompressor {
       cinfo_.progress = &progress_;
     });
   }
-  ~Decompressor() {
+  ~JpegDecompressor() {
     if (made_) jpeg_destroy_decompress(&cinfo_);
   }
-  Decompressor(const Decompressor&) = delete;
-  Decompressor& operator=(const Decompressor&) = delete;
+  JpegDecompressor(const JpegDecompressor&) = delete;
+  JpegDecompressor& operator=(const JpegDecompressor&) = delete;
 
   /// False if libjpeg left `steps` through its error handler. Objects on the stack of `steps` must
   /// need no destructor. Not inlined: the caller's variables must not be in registers here.
@@ -77,8 +77,8 @@ class Decompressor {
   jpeg_decompress_struct& cinfo() { return cinfo_; }
 
  private:
-  static Decompressor& of(j_common_ptr cinfo) {
-    return *static_cast<Decompressor*>(cinfo->client_data);
+  static JpegDecompressor& of(j_common_ptr cinfo) {
+    return *static_cast<JpegDecompressor*>(cinfo->client_data);
   }
   [[noreturn]] void leave(j_common_ptr cinfo, JpegEnd end) {
     end_ = end;
@@ -242,7 +242,7 @@ void cmyk_to_rgb(Job& job) {
   job.pixels.channels = 3;
 }
 
-Failure failure_of(const Decompressor& decompressor, EncodedBytes bytes) {
+Failure failure_of(const JpegDecompressor& decompressor, EncodedBytes bytes) {
   switch (decompressor.end()) {
     case JpegEnd::end_of_file:
       return Failure{
@@ -361,7 +361,7 @@ Result<Pixels> decode_jpeg(EncodedBytes bytes, const ImageInfo& stored,
     return Failure{.message = fmt::format("the JPEG claims {} x {} pixels, but has only {} bytes",
                                           stored.width, stored.height, bytes.size())};
   }
-  Decompressor decompressor(request.deadline);
+  JpegDecompressor decompressor(request.deadline);
   if (!decompressor.made()) return failure_of(decompressor, bytes);
   Job job{.bytes = bytes, .request = request, .part = request.part};
   if (!decompressor.attempt([&] { decode_steps(decompressor.cinfo(), stored, job, scratch); }))

@@ -17,6 +17,10 @@
 #ifdef PENSTOCK_SOXR
 #include <soxr.h>
 #endif
+#include <zlib.h>
+#ifdef PENSTOCK_ZSTD
+#include <zstd.h>
+#endif
 #ifdef PENSTOCK_HIGHWAY
 #include <hwy/highway.h>
 #endif
@@ -39,7 +43,8 @@ constexpr const char* kJpeg = "libjpeg " PENSTOCK_TEXT(JPEG_LIB_VERSION);
 }  // namespace
 
 std::string codec_versions() {
-  std::string text = fmt::format("{}, libpng {}", kJpeg, png_get_libpng_ver(nullptr));
+  std::string text =
+      fmt::format("{}, libpng {}, zlib {}", kJpeg, png_get_libpng_ver(nullptr), zlibVersion());
 #ifdef PENSTOCK_WEBP
   const auto webp = static_cast<unsigned>(WebPGetDecoderVersion());
   text += fmt::format(", libwebp {}.{}.{}", webp >> 16U, webp >> 8U & 255U, webp & 255U);
@@ -54,6 +59,9 @@ std::string codec_versions() {
 #ifdef PENSTOCK_SOXR
   // "libsoxr-0.1.3"
   text += fmt::format(", libsoxr {}", std::string_view(soxr_version()).substr(8));
+#endif
+#ifdef PENSTOCK_ZSTD
+  text += fmt::format(", zstd {}", ZSTD_versionString());
 #endif
 #ifdef PENSTOCK_HIGHWAY
   text += fmt::format(", highway {}.{}.{}", HWY_MAJOR, HWY_MINOR, HWY_PATCH);

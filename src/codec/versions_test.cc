@@ -11,7 +11,9 @@ using testing::MatchesRegex;
 
 TEST(VersionsTest, EveryLibraryOfTheBuildIsNamedWithItsVersion) {
   const std::string text = codec_versions();
-  EXPECT_THAT(text, MatchesRegex("libjpeg(-turbo)? [0-9.]+, libpng [0-9.]+(, [a-z]+ [0-9.]+)*"));
+  EXPECT_THAT(
+      text,
+      MatchesRegex("libjpeg(-turbo)? [0-9.]+, libpng [0-9.]+, zlib [0-9.]+(, [a-z]+ [0-9.]+)*"));
 #ifdef PENSTOCK_WEBP
   EXPECT_THAT(text, HasSubstr("libwebp "));
 #endif
@@ -23,6 +25,9 @@ TEST(VersionsTest, EveryLibraryOfTheBuildIsNamedWithItsVersion) {
 #endif
 #ifdef PENSTOCK_SOXR
   EXPECT_THAT(text, HasSubstr("libsoxr "));
+#endif
+#ifdef PENSTOCK_ZSTD
+  EXPECT_THAT(text, HasSubstr("zstd "));
 #endif
 #ifdef PENSTOCK_HIGHWAY
   EXPECT_THAT(text, HasSubstr("highway "));

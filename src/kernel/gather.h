@@ -11,4 +11,8 @@ namespace penstock {
 void gather_rows(const std::byte* rows, std::size_t row_bytes,
                  std::span<const std::uint64_t> numbers, std::byte* out);
 
+/// Copies the `row_bytes` at rows[i] to row places[i] of `out`; prefetches like `gather_rows`.
+void scatter_rows_from(std::span<const std::byte* const> rows, std::size_t row_bytes,
+                       std::span<const std::uint32_t> places, std::byte* out);
+
 }  // namespace penstock

@@ -32,6 +32,17 @@ TEST(GatherTest, EachRowComesFromItsNumberAtEverySizeAndCount) {
       std::vector<std::byte> out(count * row_bytes);
       gather_rows(rows.data(), row_bytes, numbers, out.data());
       ASSERT_EQ(out, expected) << row_bytes << " bytes, " << count << " rows";
+
+      // The same rows by their addresses, in reverse.
+      std::vector<const std::byte*> sources(count);
+      std::vector<std::uint32_t> places(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        sources[i] = rows.data() + numbers[count - 1 - i] * row_bytes;
+        places[i] = static_cast<std::uint32_t>(count - 1 - i);
+      }
+      std::vector<std::byte> scattered(count * row_bytes);
+      scatter_rows_from(sources, row_bytes, places, scattered.data());
+      ASSERT_EQ(scattered, expected) << row_bytes << " bytes, " << count << " rows";
     }
   }
 }
