@@ -39,6 +39,23 @@ std::string render(const Structure& node, const std::vector<std::string>& leaves
 
 }  // namespace
 
+namespace {
+
+/// A name may contain a '/', as in "image/encoded", unless that makes two paths equal.
+void check_paths(const Structure& dict) {
+  const bool slashes = std::ranges::any_of(
+      dict.children, [](const auto& child) { return child.first.find('/') != std::string::npos; });
+  if (!slashes) return;
+  auto paths = dict.paths();
+  std::ranges::sort(paths);
+  const auto twice = std::ranges::adjacent_find(paths);
+  if (twice != paths.end())
+    throw ConfigError(fmt::format("two fields have the path \"{}\"", *twice), {},
+                      "rename the one whose name contains a '/'");
+}
+
+}  // namespace
+
 Structure Structure::tuple(std::vector<Structure> parts) {
   Structure structure;
   structure.kind = Kind::tuple;
@@ -67,15 +84,14 @@ Sample Sample::dict(std::vector<std::pair<std::string, Sample>> items) {
   Sample sample;
   sample.structure_.kind = Structure::Kind::dict;
   for (auto& [name, part] : items) {
-    if (name.empty() || name.find('/') != std::string::npos)
-      throw ConfigError(fmt::format("a field cannot be called \"{}\"", name), {},
-                        "names are not empty and contain no '/'");
+    if (name.empty()) throw ConfigError("a field cannot be called \"\"", {}, "give it a name");
     auto& children = sample.structure_.children;
     if (!children.empty() && children.back().first == name)
       throw ConfigError(fmt::format("field \"{}\" appears twice", name));
     children.emplace_back(name, std::move(part.structure_));
     for (Tensor& leaf : part.leaves_) sample.leaves_.push_back(std::move(leaf));
   }
+  check_paths(sample.structure_);
   return sample;
 }
 

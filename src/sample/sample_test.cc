@@ -57,8 +57,21 @@ TEST(SampleTest, AMissingPathThrowsAndListsTheExistingOnes) {
 
 TEST(SampleTest, NamesThatMakePathsAmbiguousThrow) {
   EXPECT_THROW(Sample::dict({{"", number(1)}}), ConfigError);
-  EXPECT_THROW(Sample::dict({{"a/b", number(1)}}), ConfigError);
+  const Sample nested = Sample::dict({{"b", number(1)}});
+  EXPECT_THROW(Sample::dict({{"a/b", number(1)}, {"a", nested}}), ConfigError);
+  EXPECT_THROW(
+      Sample::dict({{"c", Sample::tuple({Sample::dict({{"a/b", number(1)}})})}, {"c/0/a", nested}}),
+      ConfigError);
   EXPECT_THROW(Sample::dict({{"a", number(1)}, {"b", number(2)}, {"a", number(3)}}), ConfigError);
+}
+
+TEST(SampleTest, ANameWithASlashIsOneKey) {
+  const Sample sample = Sample::dict({{"image/encoded", number(1)},
+                                      {"image", Sample::dict({{"height", number(2)}})},
+                                      {"image/", number(3)}});
+  EXPECT_THAT(sample.structure().paths(), ElementsAre("image/height", "image/", "image/encoded"));
+  EXPECT_EQ(sample["image/encoded"].item<std::int64_t>(), 1);
+  EXPECT_EQ(sample["image/height"].item<std::int64_t>(), 2);
 }
 
 TEST(SampleTest, EmptyNestsHaveNoFields) {

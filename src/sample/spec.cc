@@ -45,9 +45,8 @@ ElementSpec ElementSpec::dict(std::vector<FieldSpec> fields) {
   ElementSpec spec;
   spec.structure.kind = Structure::Kind::dict;
   for (const FieldSpec& field : fields) {
-    if (field.path.empty() || field.path.find('/') != std::string::npos)
-      throw ConfigError(fmt::format("a field cannot be called \"{}\"", field.path), {},
-                        "names are not empty and contain no '/'");
+    if (field.path.empty())
+      throw ConfigError("a field cannot be called \"\"", {}, "give it a name");
     auto& children = spec.structure.children;
     if (!children.empty() && children.back().first == field.path)
       throw ConfigError(fmt::format("field \"{}\" appears twice", field.path));

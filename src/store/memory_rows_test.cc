@@ -1,4 +1,4 @@
-#include "sample/row_store.h"
+#include "store/memory_rows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -83,9 +83,9 @@ std::size_t rows_in(RowStore& store, const ElementSpec& spec, const Numbers& num
   return numbers.size() - missing.size();
 }
 
-TEST(RowStoreTest, GetCopiesStoredRowsAndReturnsTheOthers) {
+TEST(MemoryRowsTest, GetCopiesStoredRowsAndReturnsTheOthers) {
   const ElementSpec& spec = NumberBlock::dense_spec();
-  RowStore store(UINT64_MAX);
+  MemoryRows store(UINT64_MAX);
   const Numbers kept{5, 100'000, 255, 256, std::uint64_t{1} << 61};
   store.put(kept, NumberBlock(spec, kept).view());
   EXPECT_EQ(rows_in(store, spec, kept), kept.size());
@@ -97,19 +97,19 @@ TEST(RowStoreTest, GetCopiesStoredRowsAndReturnsTheOthers) {
   EXPECT_EQ(read_row(out.view(), 3).tensor().item<std::uint64_t>(), 5U);
 }
 
-TEST(RowStoreTest, StoredRowsAreNotReplaced) {
+TEST(MemoryRowsTest, StoredRowsAreNotReplaced) {
   const ElementSpec& spec = NumberBlock::dense_spec();
-  RowStore store(UINT64_MAX);
+  MemoryRows store(UINT64_MAX);
   const Numbers first{7};
   store.put(first, NumberBlock(spec, first).view());
   store.put(first, NumberBlock(spec, {8}).view());
   EXPECT_EQ(rows_in(store, spec, first), 1U);
 }
 
-TEST(RowStoreTest, TheLimitIsRespectedAndEarlierRowsStay) {
+TEST(MemoryRowsTest, TheLimitIsRespectedAndEarlierRowsStay) {
   const ElementSpec& spec = NumberBlock::dense_spec();
   constexpr std::uint64_t kBytesMax = 100'000;
-  RowStore store(kBytesMax);
+  MemoryRows store(kBytesMax);
   const Numbers numbers = count_from(0, 20'000);
   store.put(numbers, NumberBlock(spec, numbers).view());
   EXPECT_LE(store.bytes(), kBytesMax);
@@ -120,17 +120,17 @@ TEST(RowStoreTest, TheLimitIsRespectedAndEarlierRowsStay) {
   EXPECT_EQ(rows_in(store, spec, numbers), kept);
 }
 
-TEST(RowStoreTest, AStoreWithoutRoomStoresNothing) {
-  RowStore store(0);
+TEST(MemoryRowsTest, AStoreWithoutRoomStoresNothing) {
+  MemoryRows store(0);
   store.put(Numbers{1}, NumberBlock(NumberBlock::dense_spec(), {1}).view());
   EXPECT_EQ(rows_in(store, NumberBlock::dense_spec(), {1}), 0U);
   EXPECT_EQ(store.bytes(), 0U);
 }
 
-TEST(RowStoreTest, BytesOfVaryingFieldsCountAgainstTheLimit) {
+TEST(MemoryRowsTest, BytesOfVaryingFieldsCountAgainstTheLimit) {
   const Numbers numbers = count_from(0, 200);
   for (const ElementSpec* spec : {&NumberBlock::varying_spec(), &NumberBlock::unknown_spec()}) {
-    RowStore store(100'000);
+    MemoryRows store(100'000);
     store.put(numbers, NumberBlock(*spec, numbers, 1000).view());
     EXPECT_LE(store.bytes(), 100'000U) << spec->text();
     const std::size_t kept = rows_in(store, *spec, numbers);
@@ -139,12 +139,12 @@ TEST(RowStoreTest, BytesOfVaryingFieldsCountAgainstTheLimit) {
   }
 }
 
-TEST(RowStoreTest, ThreadsThatPutTheSameRowsCountThemOnce) {
+TEST(MemoryRowsTest, ThreadsThatPutTheSameRowsCountThemOnce) {
   const Numbers numbers = count_from(0, 1000);
   for (const ElementSpec* spec : {&NumberBlock::dense_spec(), &NumberBlock::varying_spec()}) {
-    RowStore alone(UINT64_MAX);
+    MemoryRows alone(UINT64_MAX);
     alone.put(numbers, NumberBlock(*spec, numbers, 100).view());
-    RowStore store(UINT64_MAX);
+    MemoryRows store(UINT64_MAX);
     {
       std::atomic<int> ready = 0;
       std::vector<Thread> threads;
@@ -162,8 +162,8 @@ TEST(RowStoreTest, ThreadsThatPutTheSameRowsCountThemOnce) {
   }
 }
 
-TEST(RowStoreTest, NoNumbersAreNoRows) {
-  RowStore store(UINT64_MAX);
+TEST(MemoryRowsTest, NoNumbersAreNoRows) {
+  MemoryRows store(UINT64_MAX);
   Scratch scratch;
   const ScratchBlock block(NumberBlock::dense_spec(), 0, scratch);
   store.put({}, block.view());
@@ -178,8 +178,8 @@ bool never() {
   return false;
 }
 
-TEST(RowStoreTest, ARowThatAnotherThreadComputesIsAwaited) {
-  RowStore store(UINT64_MAX);
+TEST(MemoryRowsTest, ARowThatAnotherThreadComputesIsAwaited) {
+  MemoryRows store(UINT64_MAX);
   const Numbers numbers{5, 6};
   const std::vector<std::uint32_t> missing{0, 1};
   std::atomic<bool> found{false};
@@ -206,8 +206,8 @@ TEST(RowStoreTest, ARowThatAnotherThreadComputesIsAwaited) {
   EXPECT_TRUE(found);
 }
 
-TEST(RowStoreTest, AfterAClaimWithoutARowTheNextThreadMayClaimIt) {
-  RowStore store(UINT64_MAX);
+TEST(MemoryRowsTest, AfterAClaimWithoutARowTheNextThreadMayClaimIt) {
+  MemoryRows store(UINT64_MAX);
   const Numbers numbers{5};
   const std::vector<std::uint32_t> missing{0};
   {
@@ -220,8 +220,8 @@ TEST(RowStoreTest, AfterAClaimWithoutARowTheNextThreadMayClaimIt) {
   EXPECT_THAT(inner.rows(), ElementsAre(0)) << "a thread never waits for itself";
 }
 
-TEST(RowStoreTest, RowsOfAFullStoreAreNotAwaited) {
-  RowStore store(0);
+TEST(MemoryRowsTest, RowsOfAFullStoreAreNotAwaited) {
+  MemoryRows store(0);
   const Numbers numbers{5};
   const std::vector<std::uint32_t> missing{0};
   const NumberBlock block(NumberBlock::dense_spec(), numbers);
