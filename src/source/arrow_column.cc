@@ -15,10 +15,16 @@
 namespace penstock {
 namespace {
 
-[[noreturn]] void refuse(const std::string& path, std::string_view format) {
-  throw ConfigError(fmt::format("from_arrow: column \"{}\" has the type \"{}\"", printable(path),
-                                printable(std::string(format))),
-                    {}, "cast it to numbers, text or lists of numbers, or drop it");
+/// A column that is refused, for errors.
+struct ColumnInError {
+  const std::string& path;
+  const std::string& word;
+};
+
+[[noreturn]] void refuse(const ColumnInError& column, std::string_view format) {
+  throw ConfigError(fmt::format("{}: column \"{}\" has the type \"{}\"", column.word,
+                                printable(column.path), printable(std::string(format))),
+                    {}, "cast it to numbers, text or lists of numbers, or leave it out");
 }
 
 /// Numbers, dates and times, by their letters in the interface.
@@ -67,22 +73,22 @@ std::optional<std::int64_t> fixed_list_size(std::string_view format) {
 }
 
 /// The items of a list: numbers or booleans, possibly in fixed lists.
-void add_items(const ArrowSchema& schema, const std::string& path, ArrowType& type) {
+void add_items(const ArrowSchema& schema, const ColumnInError& column, ArrowType& type) {
   const ArrowSchema* item = &schema;
   while (const auto size = fixed_list_size(item->format)) {
-    if (item->n_children != 1) refuse(path, item->format);
+    if (item->n_children != 1) refuse(column, item->format);
     type.inside.push_back(*size);
     item = item->children[0];
   }
   const std::string_view format = item->format;
-  if (item->dictionary != nullptr) refuse(path, "a list of dictionary values");
+  if (item->dictionary != nullptr) refuse(column, "a list of dictionary values");
   if (format == "b") {
     type.item = ArrowKind::boolean;
     type.dtype = Dtype::boolean;
   } else if (const auto dtype = number_type(format)) {
     type.dtype = *dtype;
   } else {
-    refuse(path, fmt::format("a list of {}", format));
+    refuse(column, fmt::format("a list of {}", format));
   }
 }
 
@@ -132,12 +138,13 @@ FieldSpec ArrowType::field(std::string path) const {
   return {std::move(path), dtype, std::move(shape)};
 }
 
-ArrowType arrow_type(const ArrowSchema& schema, const std::string& path) {
+ArrowType arrow_type(const ArrowSchema& schema, const std::string& path, const std::string& word) {
+  const ColumnInError column{path, word};
   ArrowType type;
   const ArrowSchema* values = &schema;
   if (schema.dictionary != nullptr) {
     const auto index = number_type(schema.format);
-    if (!index || *index > Dtype::i64) refuse(path, schema.format);
+    if (!index || *index > Dtype::i64) refuse(column, schema.format);
     type.encoded = true;
     type.index = *index;
     values = schema.dictionary;
@@ -158,12 +165,12 @@ ArrowType arrow_type(const ArrowSchema& schema, const std::string& path) {
   } else if ((format == "+l" || format == "+L") && !type.encoded && values->n_children == 1) {
     type.kind = ArrowKind::list;
     type.wide = format == "+L";
-    add_items(*values->children[0], path, type);
+    add_items(*values->children[0], column, type);
   } else if (fixed_list_size(format) && !type.encoded) {
     type.kind = ArrowKind::fixed_list;
-    add_items(*values, path, type);
+    add_items(*values, column, type);
   } else {
-    refuse(path, format);
+    refuse(column, format);
   }
   return type;
 }
@@ -173,7 +180,24 @@ bool ArrowChunk::Values::is_null(std::int64_t number) const {
   return !bit(buffer(0), offset + number);
 }
 
-ArrowChunk::ArrowChunk(const ArrowType& type, const ArrowRoute& route, const std::string& path)
+bool ArrowChunk::Values::may_be_null(std::int64_t first, std::int64_t count) const {
+  if (array->null_count == 0 || array->n_buffers == 0 || buffer(0) == nullptr) return false;
+  if (array->null_count > 0) return true;
+  // Not counted by the producer.
+  const auto* const bits = static_cast<const std::uint8_t*>(buffer(0));
+  std::int64_t at = offset + first;
+  const std::int64_t end = at + count;
+  for (; at < end && at % 8 != 0; ++at)
+    if (!bit(bits, at)) return true;
+  for (; at + 8 <= end; at += 8)
+    if (bits[at / 8] != 0xFF) return true;
+  for (; at < end; ++at)
+    if (!bit(bits, at)) return true;
+  return false;
+}
+
+ArrowChunk::ArrowChunk(const ArrowType& type, const ArrowRoute& route, const std::string& path,
+                       const std::string& word)
     : type_(type), own_(*route.back()), values_(own_), items_(own_) {
   const std::int64_t rows = route.front()->length;
   std::int64_t offset = 0;
@@ -197,9 +221,92 @@ ArrowChunk::ArrowChunk(const ArrowType& type, const ArrowRoute& route, const std
   fits = fits && values_.array->n_buffers >= buffers_of(type.kind) && values_.offset >= 0;
   if (type.kind == ArrowKind::list || type.kind == ArrowKind::fixed_list)
     fits = fits && find_items(rows);
-  if (!fits)
-    throw ConfigError(fmt::format("from_arrow: the buffers of column \"{}\" do not fit its type",
-                                  printable(path)));
+  if (!fits || !has_buffers(rows))
+    throw ConfigError(
+        fmt::format("{}: the buffers of column \"{}\" do not fit its type", word, printable(path)));
+  find_nulls(rows);
+  plain_ = find_plain();
+  bytes_ = count_bytes(rows);
+}
+
+bool ArrowChunk::has_buffers(std::int64_t rows) const {
+  if (rows == 0) return true;
+  if (type_.encoded && own_.buffer(1) == nullptr) return false;
+  if (type_.kind == ArrowKind::fixed_list)
+    return rows * item_count_ == 0 || items_.buffer(1) != nullptr;
+  if (type_.kind == ArrowKind::list && list_values_ * item_count_ > 0 &&
+      items_.buffer(1) == nullptr)
+    return false;
+  return values_.array->length == 0 || values_.buffer(1) != nullptr;
+}
+
+void ArrowChunk::find_nulls(std::int64_t rows) {
+  const auto any = [rows](const Values& each) { return each.may_be_null(0, rows); };
+  may_be_null_ = std::ranges::any_of(around_, any) || any(own_) ||
+                 (type_.encoded && values_.may_be_null(0, values_.array->length));
+  if (type_.kind != ArrowKind::list && type_.kind != ArrowKind::fixed_list) return;
+  const auto marked = [](const Values& each) {
+    return each.array->null_count != 0 && each.array->n_buffers > 0 && each.buffer(0) != nullptr;
+  };
+  items_may_be_null_ =
+      (type_.kind == ArrowKind::fixed_list ? items_.may_be_null(0, rows * item_count_)
+                                           : marked(items_)) ||
+      std::ranges::any_of(inside_, [&](const auto& each) { return marked(each.first); });
+}
+
+const std::byte* ArrowChunk::find_plain() const {
+  if (may_be_null_ || type_.encoded) return nullptr;
+  const bool list = type_.kind == ArrowKind::fixed_list;
+  if (list ? items_may_be_null_ || type_.item != ArrowKind::number
+           : type_.kind != ArrowKind::number)
+    return nullptr;
+  const Values& values = list ? items_ : own_;
+  if (values.buffer(1) == nullptr) return nullptr;
+  return static_cast<const std::byte*>(values.buffer(1)) +
+         static_cast<std::size_t>(values.offset) * dtype_size(type_.dtype);
+}
+
+std::uint64_t ArrowChunk::count_bytes(std::int64_t rows) const {
+  const auto unit =
+      static_cast<std::int64_t>(is_variable(type_.dtype) ? 1 : dtype_size(type_.dtype));
+  const std::int64_t offset_bytes = type_.wide ? 8 : 4;
+  const std::int64_t count = type_.encoded ? values_.array->length : rows;
+  // What the offsets of a column span; they may be damaged.
+  const auto spanned = [&](const Values& values) {
+    if (count == 0) return std::int64_t{0};
+    const std::int64_t first = offset_at(values.buffer(1), type_.wide, values.offset);
+    const std::int64_t end = offset_at(values.buffer(1), type_.wide, values.offset + count);
+    return first >= 0 && end > first && end - first < (std::int64_t{1} << 40) ? end - first : 0;
+  };
+  std::int64_t bytes = 0;
+  switch (type_.kind) {
+    case ArrowKind::number:
+      bytes = count * unit;
+      break;
+    case ArrowKind::boolean:
+      bytes = count / 8;
+      break;
+    case ArrowKind::text:
+      bytes = count * offset_bytes + spanned(values_);
+      break;
+    case ArrowKind::text_view: {
+      bytes = count * 16;
+      const std::int64_t texts = values_.array->n_buffers - 3;
+      const auto* const sizes = static_cast<const std::int64_t*>(
+          values_.buffer(static_cast<std::size_t>(values_.array->n_buffers - 1)));
+      for (std::int64_t i = 0; i < texts && sizes != nullptr; ++i)
+        bytes += std::max<std::int64_t>(0, sizes[i]);
+      break;
+    }
+    case ArrowKind::list:
+      bytes = count * offset_bytes + spanned(own_) * item_count_ * unit;
+      break;
+    case ArrowKind::fixed_list:
+      bytes = count * item_count_ * unit;
+      break;
+  }
+  if (type_.encoded) bytes += rows * static_cast<std::int64_t>(dtype_size(type_.index));
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, bytes));
 }
 
 bool ArrowChunk::find_items(std::int64_t rows) {
@@ -245,7 +352,7 @@ std::int64_t ArrowChunk::index(std::int64_t row) const {
   return type_.encoded ? index_at(own_.buffer(1), type_.index, own_.offset + row) : row;
 }
 
-bool ArrowChunk::is_null(std::int64_t row) const {
+bool ArrowChunk::null_at(std::int64_t row) const {
   for (const Values& each : around_)
     if (each.is_null(row)) return true;
   if (own_.is_null(row)) return true;
@@ -269,8 +376,9 @@ void ArrowChunk::copy_item(const Values& from, std::int64_t number, std::byte* t
 }
 
 Result<void> ArrowChunk::copy_value(std::int64_t row, std::byte* to) const {
-  if (!in_dictionary(index(row))) return outside();
-  copy_item(values_, index(row), to);
+  const std::int64_t number = index(row);
+  if (!in_dictionary(number)) return outside();
+  copy_item(values_, number, to);
   return {};
 }
 
@@ -304,7 +412,7 @@ Result<std::string_view> ArrowChunk::view(const Values& from, std::int64_t numbe
   const auto* const sizes = static_cast<const std::int64_t*>(
       from.buffer(static_cast<std::size_t>(from.array->n_buffers - 1)));
   if (parts[3] > sizes[parts[2]] - parts[0]) return outside();
-  const void* const buffer = from.buffer(static_cast<std::size_t>(2 + parts[2]));
+  const void* const buffer = from.buffer(2 + static_cast<std::size_t>(parts[2]));
   return std::string_view(static_cast<const char*>(buffer) + parts[3], bytes);
 }
 
@@ -318,16 +426,16 @@ Result<Tensor> ArrowChunk::items(std::int64_t row, const std::byte* fill,
     end = offset_at(own_.buffer(1), type_.wide, own_.offset + row + 1);
     if (first < 0 || end < first || end > list_values_) return outside();
   }
-  Shape shape = type_.field({}).shape;
-  if (!fixed) shape.front() = end - first;
+  Shape shape;
+  shape.reserve(type_.inside.size() + 1);
+  if (!fixed) shape.push_back(end - first);
+  shape.insert(shape.end(), type_.inside.begin(), type_.inside.end());
   const std::int64_t begin = first * item_count_;
   const std::int64_t count = (end - first) * item_count_;
   const std::size_t bytes = dtype_size(type_.dtype);
   bool nulls = false;
-  const bool may_be_null =
-      items_.array->null_count != 0 ||
-      std::ranges::any_of(inside_, [](const auto& each) { return each.first.array->null_count; });
-  for (std::int64_t i = 0; i < count && may_be_null && !nulls; ++i) nulls = item_is_null(begin + i);
+  for (std::int64_t i = 0; i < count && items_may_be_null_ && !nulls; ++i)
+    nulls = item_is_null(begin + i);
   if (nulls && fill == nullptr)
     return Failure{"the list has a null in it", {}, "name what nulls become, as in nulls={...}"};
   if (!nulls && type_.item == ArrowKind::number) {

@@ -179,6 +179,23 @@ TEST(ArrowTest, ANullFailsItsSampleOrBecomesAValue) {
               ThrowsMessage<ConfigError>(HasSubstr("\"y\", which is not there")));
 }
 
+TEST(ArrowTest, RowsBeforeABadOneAreCompleteInEveryColumn) {
+  const Dataset rows =
+      rows_of({table({numbers<std::int64_t>("a", "l", {1, 2, 3, 4}, bits_of({1, 1, 0, 1})),
+                      numbers<std::int64_t>("b", "l", {5, 6, 7, 8}),
+                      numbers<std::int64_t>("c", "l", {9, 10, 11, 12}, bits_of({1, 0, 1, 1}))},
+                     4)});
+  Loader loader(rows.batch(4), {.threads = 1, .on_error = OnError::skip});
+  const std::optional<Batch> batch = loader.next();
+  ASSERT_EQ(batch->rows(), 2U);
+  for (const std::size_t row : {0U, 1U}) {
+    const std::int64_t number = row == 0 ? 1 : 4;
+    EXPECT_EQ(batch->row(row)["a"].item<std::int64_t>(), number);
+    EXPECT_EQ(batch->row(row)["b"].item<std::int64_t>(), number + 4);
+    EXPECT_EQ(batch->row(row)["c"].item<std::int64_t>(), number + 8);
+  }
+}
+
 TEST(ArrowTest, ANullAmongTheBoxesOfAListIsANull) {
   const auto boxes = [](std::string valid) {
     return table(
@@ -237,6 +254,16 @@ TEST(ArrowTest, ANullStructHasNullColumns) {
       {table({{"+s", "at", 2, {bits_of({0, 1})}, {numbers<std::int32_t>("y", "i", {4, 5})}}}, 2)});
   EXPECT_THROW((void)rows.sample(0), SampleError);
   EXPECT_EQ(rows.sample(1).leaves()[0].item<std::int32_t>(), 5);
+}
+
+TEST(ArrowTest, ABadRowIsNamedWithItsFile) {
+  const auto batch = table({numbers<double>("x", "g", {1, 2, 3}, bits_of({1, 1, 0}))}, 3);
+  const Dataset rows =
+      rows_of({batch}, {.files = {{"a.arrow", 2}, {"b.arrow", 1}}, .word = "from_files"});
+  EXPECT_THAT([&] { (void)rows.sample(2); },
+              ThrowsMessage<SampleError>(AllOf(HasSubstr("from_files("), HasSubstr("b.arrow"))));
+  EXPECT_THAT([&] { (void)rows_of({batch}, {.files = {{"a.arrow", 2}}}); },
+              ThrowsMessage<ConfigError>(HasSubstr("the files have 2 rows and the table has 3")));
 }
 
 TEST(ArrowTest, OtherTypesAndDamageAreNamed) {

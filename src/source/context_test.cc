@@ -8,6 +8,10 @@ namespace {
 class EmptyFiles final : public Reader {
  public:
   Result<Bytes> get(const Read&, const ReadKey&) override { return Bytes(); }
+  Result<void> read_at(const FileHandle&, std::uint64_t, std::span<std::byte>,
+                       const ReadKey&) override {
+    return {};
+  }
   Result<Bytes> get_file(const std::string&, std::uint64_t) override { return Bytes(); }
 };
 

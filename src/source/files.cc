@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "penstock/error.h"
+#include "source/find_files.h"
 #include "source/folder_listing.h"
 #include "source/glob.h"
 #include "source/source.h"
@@ -44,6 +45,10 @@ class EncodedFiles : public Source {
   void identify(Digest& digest) const override { digest.add(digest_); }
   [[nodiscard]] std::string file_of(std::uint64_t number) const override {
     return number < files_->size() ? files_->path(number) : "";
+  }
+  [[nodiscard]] std::uint64_t bytes_per_sample() const override {
+    if (files_->size() == 0 || files_->bytes(0) == FileTable::kSizeUnknown) return 0;
+    return files_->bytes_total() / files_->size();
   }
 
   [[nodiscard]] bool has_reads() const override { return true; }
@@ -207,16 +212,6 @@ class ListFiles final : public Source {
   ElementSpec spec_;
   std::string digest_;
 };
-
-/// The folder that all paths begin with, with its slash; "" if there is none.
-std::string shared_folder(const std::vector<std::string>& paths) {
-  std::string_view shared = paths.front();
-  for (const std::string& path : paths) {
-    const auto [end, other] = std::ranges::mismatch(shared, path);
-    shared = shared.substr(0, static_cast<std::size_t>(end - shared.begin()));
-  }
-  return std::string(shared.substr(0, shared.rfind('/') + 1));
-}
 
 }  // namespace
 

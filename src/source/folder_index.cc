@@ -8,10 +8,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <utility>
 
+#include "base/bytes_taker.h"
 #include "base/digest.h"
 #include "base/printable.h"
 #include "penstock/audio.h"
@@ -21,10 +20,7 @@
 namespace penstock {
 namespace {
 
-static_assert(std::endian::native == std::endian::little);
-
 constexpr std::string_view kMagic = "pstkfix1";
-constexpr std::uint64_t kTextMax = 1 << 16;  // of one name
 constexpr std::uint64_t kFilesMax = 1ULL << 32;
 constexpr std::uint64_t kIndexBytesMax = 1ULL << 34;  // some 100 M files
 
@@ -33,61 +29,6 @@ std::uint64_t digest_of(std::string_view bytes) {
   digest.add(bytes);
   return digest.value();
 }
-
-void put(std::string& bytes, std::uint64_t number) {
-  char raw[sizeof number];
-  std::memcpy(raw, &number, sizeof number);
-  bytes.append(raw, sizeof number);
-}
-void put(std::string& bytes, std::string_view text) {
-  put(bytes, text.size());
-  bytes += text;
-}
-void put(std::string& bytes, const std::vector<std::string>& texts) {
-  put(bytes, texts.size());
-  for (const std::string& text : texts) put(bytes, std::string_view(text));
-}
-
-/// Reads numbers and texts from the front. If the input is too short, or a number exceeds its
-/// limit, all further results are empty.
-class Taker {
- public:
-  explicit Taker(std::string_view bytes) : left_(bytes) {}
-
-  std::uint64_t number(std::uint64_t max) {
-    std::uint64_t number = 0;
-    if (left_.size() < sizeof number) return fail();
-    std::memcpy(&number, left_.data(), sizeof number);
-    left_.remove_prefix(sizeof number);
-    return number <= max ? number : fail();
-  }
-  std::string_view text(std::uint64_t bytes) {
-    if (bytes > left_.size()) {
-      fail();
-      return {};
-    }
-    const std::string_view taken = left_.substr(0, bytes);
-    left_.remove_prefix(bytes);
-    return taken;
-  }
-  std::vector<std::string> texts() {
-    std::vector<std::string> taken;
-    const std::uint64_t count = number(left_.size() / sizeof(std::uint64_t));
-    for (std::uint64_t i = 0; i < count && good_; ++i) taken.emplace_back(text(number(kTextMax)));
-    return taken;
-  }
-  [[nodiscard]] bool good() const { return good_; }
-  [[nodiscard]] std::size_t left() const { return left_.size(); }
-
- private:
-  std::uint64_t fail() {
-    good_ = false;
-    left_ = {};
-    return 0;
-  }
-  std::string_view left_;
-  bool good_ = true;
-};
 
 /// Whether a name is below the root and has no dots or empty parts.
 bool is_relative_name(std::string_view name) {
@@ -110,7 +51,7 @@ Failure garbled(const std::string& what) {
 }
 
 /// Adds the files; returns an error text if they are invalid.
-std::optional<std::string> take_files(Taker& taker, FolderListing& listing) {
+std::optional<std::string> take_files(BytesTaker& taker, FolderListing& listing) {
   const std::uint64_t count = taker.number(kFilesMax);
   std::string_view names = taker.text(taker.number(UINT64_MAX));
   if (!taker.good() || taker.left() != count * 3 * sizeof(std::uint64_t))
@@ -172,7 +113,7 @@ Result<FolderListing> decode_listing(std::string_view bytes, const std::string& 
   std::memcpy(&digest, bytes.data() + bytes.size() - sizeof digest, sizeof digest);
   bytes.remove_suffix(sizeof digest);
   if (digest != digest_of(bytes)) return garbled("its content does not match its checksum");
-  Taker taker(bytes.substr(kMagic.size()));
+  BytesTaker taker(bytes.substr(kMagic.size()));
   FolderListing listing(root);
   listing.options.labels = taker.number(1) == 1;
   listing.options.follow_links = static_cast<FollowLinks>(taker.number(2));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "penstock/io.h"
@@ -26,6 +27,8 @@ struct Read {
   // Of whole reads
   std::uint64_t bytes_max = kFileBytesMax;
   std::shared_ptr<const FileRoot> within = {};
+  // Of reads through a handle, whose path is `object`
+  std::shared_ptr<const FileHandle> file = {};
 };
 
 /// Which row a read is for.
@@ -46,6 +49,11 @@ class Reader {
  public:
   virtual ~Reader() = default;
   virtual Result<Bytes> get(const Read& read, const ReadKey& key) = 0;
+  /// Reads out.size() bytes of `file` from `offset`; cheaper than `get` for small reads.
+  virtual Result<void> read_at(const FileHandle& file, std::uint64_t offset,
+                               std::span<std::byte> out, const ReadKey& key) = 0;
+  /// True if rows may have been read ahead: each row must then be read by itself, with its key.
+  [[nodiscard]] virtual bool by_row() const { return false; }
   /// Reads a file by its path, of any size up to `bytes_max`.
   virtual Result<Bytes> get_file(const std::string& path, std::uint64_t bytes_max) = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ class Source {
   [[nodiscard]] virtual const ElementSpec& spec() const = 0;
   /// One short line: "range(0, 10, 1)".
   [[nodiscard]] virtual std::string describe() const = 0;
+  /// What else to tell users about its fields; may be empty.
+  [[nodiscard]] virtual std::string notes() const { return {}; }
   /// Identifies the data; part of the order digest.
   virtual void identify(Digest& digest) const = 0;
   /// Other data that its values depend on, such as labels; part of the values digest.
@@ -40,13 +43,23 @@ class Source {
 
   /// The file of sample `number`, or nullopt if there is none; for errors.
   [[nodiscard]] virtual std::string file_of(std::uint64_t /*number*/) const { return {}; }
+  /// How many bytes of a file a sample is on average; 0 if that is not known, or there is no file.
+  [[nodiscard]] virtual std::uint64_t bytes_per_sample() const { return 0; }
   /// The class names, if it has labels.
   [[nodiscard]] virtual std::vector<std::string> class_names() const { return {}; }
+
+  /// What a plan warns of if samples are requested in random order over all of them.
+  [[nodiscard]] virtual std::optional<std::string> random_order_warning() const {
+    return std::nullopt;
+  }
 
   /// False for data in memory: `decode` then needs no bytes and computes any number of samples.
   [[nodiscard]] virtual bool has_reads() const { return false; }
   /// First half: the bytes to read for sample `number`.
   virtual void reads(std::uint64_t /*number*/, std::vector<Read>&) const {}
+  /// True if `decode` reads by itself, through the context's reader, and so computes any number of
+  /// samples. `reads` then only says what it will read.
+  [[nodiscard]] virtual bool reads_in_decode() const { return false; }
   /// Second half: writes sample numbers[i] to row i. `bytes` are the results of `reads`; there is
   /// then one number, and the bytes may be moved from.
   virtual Result<void> decode(std::span<const std::uint64_t> numbers, std::span<Bytes> bytes,
