@@ -16,6 +16,7 @@ void add_demo(CLI::App& app, int& code);
 void add_plan(CLI::App& app, int& code);
 void add_verify(CLI::App& app, int& code);
 void add_bench(CLI::App& app, int& code);
+void add_pack(CLI::App& app, int& code);
 void add_train(CLI::App& app);
 
 /// `penstock train ...`: replaces this process by that program. Throws ConfigError if it is

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include <penstock/dataset.h>
 
@@ -55,11 +56,20 @@ namespace penstock {
 /// What a null becomes: a number, a text, or for a list nothing, which is the empty list.
 using NullValue = std::variant<std::monostate, double, std::string>;
 
+/// A file that rows of a table come from.
+struct ArrowFile {
+  std::string path;
+  std::uint64_t rows = 0;
+};
+
 struct ArrowOptions {
   std::string name = {};  // identifies the data in states and plans
   /// By column. A sample with a null in another column fails. The number of a list column is for
   /// nulls in its lists.
   std::map<std::string, NullValue> nulls = {};
+  std::vector<ArrowFile> files =
+      {};                           // where the rows come from, in order, for errors; may be empty
+  std::string word = "from_arrow";  // the function that users called
 };
 
 /// The rows of a table, as a dict of its columns. Numbers, booleans, text, dates (as numbers),

@@ -34,9 +34,9 @@ class Chain;
 /// The description of a pipeline: a source, and the verbs applied to it.
 ///
 /// Immutable: every verb returns a new dataset and leaves this one unchanged. All functions are
-/// const and thread-safe, and copies may be used in any thread at the same time. Only `sample` and
-/// `resolve` call users' functions on data; only the functions under "Files" touch the file system;
-/// nothing else blocks.
+/// const and thread-safe, and copies may be used in any thread at the same time. Only `sample`,
+/// `resolve` and `save` call users' functions on data; only these, the functions under "Files" and
+/// `cache` in a folder touch the file system; nothing else blocks.
 ///
 /// Users' functions are called later, by loaders, from several threads at the same time: they must
 /// be thread-safe, and should depend only on their arguments. An exception in one fails the sample
@@ -105,6 +105,9 @@ class Dataset {
                         std::int64_t stride = 0);
   /// The documents of `prefix`.bin, as `prefix`.idx of Megatron lists them; both are mapped.
   static Dataset from_megatron(const std::string& prefix);
+  /// The samples that `save` wrote, or those of a complete `cache`, with their spec. Throws
+  /// ConfigError if `folder` has none, or not all of them. A sample whose bytes are damaged fails.
+  static Dataset load(const std::string& folder);
 
   // Sample to sample
   /// `fn` of every sample; after `batch`, of every whole batch unless `row_wise`. `fn` takes
@@ -169,7 +172,8 @@ class Dataset {
 
   // Order and number. After `batch` these count whole steps.
   /// A permutation of the whole dataset, a different one in each epoch, in O(1) memory; with
-  /// `window`, of each window. After `batch` it shuffles steps.
+  /// `window`, of each window; with `blocks`, of blocks of neighbors, and then of windows of them.
+  /// After `batch` it shuffles steps.
   [[nodiscard]] Dataset shuffle(const ShuffleOptions& options = {}) const;
   /// The elements `count` times; -1: endlessly. Each round has its own shuffle and random numbers.
   [[nodiscard]] Dataset repeat(std::int64_t count = -1) const;
@@ -232,9 +236,31 @@ class Dataset {
   [[nodiscard]] Dataset rebatch(std::int64_t size, const BatchOptions& options = {}) const;
 
   // Running
-  /// Keeps the values of the first pass in memory, for all copies of this dataset and all their
-  /// loaders.
+  /// Keeps the values of the first pass, for all copies of this dataset and all their loaders: in
+  /// memory, or in a folder, where other processes and later runs find them. Values that are
+  /// stored are neither read nor computed again; a first pass that ends early leaves what it has.
+  ///
+  /// A folder belongs to one dataset, which is identified by its digests; for any other one this
+  /// function, or the loader, throws ConfigError. The digests know functions by name only: after
+  /// a function was changed, delete the folder or use another one. Any number of processes may use
+  /// a folder at the same time, and be killed. Rows are checked when they are read, and damaged
+  /// rows computed again. If a folder cannot be written to while a loader runs, that is reported
+  /// once, and rows are computed. Throws ConfigError if it cannot be created.
+  ///
+  /// The cache of a stream is indexed data: the stream is read once to its end, in `resolve` or
+  /// when a loader is created, and its elements are numbered. If the folder has all of them, the
+  /// number of elements is known at once, and the stream is not read. A build that was killed
+  /// starts again. An element that fails ends it with a SampleError.
   [[nodiscard]] Dataset cache(const CacheOptions& options = {}) const;
+  /// `cache` in a folder: the first use writes the samples, later ones read them.
+  [[nodiscard]] Dataset snapshot(const std::string& folder) const;
+  /// Computes all samples, as in the first pass, and writes them to `folder`, from which `load`
+  /// makes a dataset. Blocks until they are on the disk. The folder is complete or not there: a
+  /// save that was killed goes on where it was, or starts again for a stream. Throws ConfigError
+  /// for batches and endless data, and if the folder has a saved dataset already; SampleError if a
+  /// sample fails; IoError if the folder cannot be written to. `while_waiting` is as for `resolve`.
+  void save(const std::string& folder, const SaveOptions& options = {},
+            const std::function<void()>& while_waiting = {}) const;
   /// Asks for at least this many steps or bytes to be prepared in advance. Rarely needed: a loader
   /// tunes this itself.
   [[nodiscard]] Dataset prefetch(const PrefetchOptions& options) const;
@@ -247,12 +273,12 @@ class Dataset {
   }
 
   // Inspection
-  /// Runs the predicate of each select() for all samples, on the pool's threads, and returns the
-  /// dataset with the result; all copies of this dataset share it, so that the predicates run only
-  /// once. Blocks until they are done. Throws SampleError if a predicate fails, and CancelledError
-  /// if it is called inside a function of a loader that is stopped. `while_waiting` is called about
-  /// every 50 ms meanwhile; an exception from it cancels the search and is rethrown. A no-op
-  /// without select() or split().
+  /// Runs the predicate of each select() for all samples, on the pool's threads, and reads each
+  /// stream that is cached, and returns the dataset with the result; all copies of this dataset
+  /// share it, so that the predicates run only once. Blocks until they are done. Throws SampleError
+  /// if a predicate fails, and CancelledError if it is called inside a function of a loader that is
+  /// stopped. `while_waiting` is called about every 50 ms meanwhile; an exception from it cancels
+  /// the search and is rethrown. A no-op without select(), split() or the cache of a stream.
   [[nodiscard]] Dataset resolve(const std::function<void()>& while_waiting = {}) const;
   /// Number of samples, or of steps once batched.
   [[nodiscard]] Cardinality cardinality() const;

@@ -133,6 +133,14 @@ Chain decode(const DecodeOptions& options = {});
 /// [height, width, channels].
 Chain of(std::string field = {});
 
+struct EncodeOptions {
+  std::string format = "jpeg";  // or "png"
+  int quality = 90;             // of a JPEG, 1 to 100
+  std::string field = "image";  // u8 of shape [height, width, channels]
+};
+/// Encodes the pixels in a field: JPEG with 1 or 3 channels, PNG with up to 4. For writing files.
+OpCall encode(const EncodeOptions& options = {});
+
 /// Replaces the class numbers in `field` by f32 vectors of length `classes`.
 OpCall one_hot(std::int64_t classes, std::string field = "label");
 

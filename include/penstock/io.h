@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +44,58 @@ struct FolderEntry {
   /// Equal for two names of one folder.
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
+  std::int64_t modified_ns = 0;  // when the content was last changed, since 1970
+};
+
+/// A file of which parts are read again and again. Io::real() keeps some of them open between
+/// reads. Thread-safe.
+class FileHandle {
+ public:
+  /// `bytes` and `modified_ns` are those that the file must have when it is opened: a file that was
+  /// changed since then is not read.
+  FileHandle(std::string path, std::uint64_t bytes, std::int64_t modified_ns);
+  /// A file that still grows: it may have any size.
+  explicit FileHandle(std::string path);
+  ~FileHandle();
+  FileHandle(const FileHandle&) = delete;
+  FileHandle& operator=(const FileHandle&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] std::int64_t modified_ns() const { return modified_ns_; }
+  [[nodiscard]] bool grows() const { return bytes_ == kGrows; }
+
+  struct Slot;  // the descriptor, while it is open
+  [[nodiscard]] const std::shared_ptr<Slot>& slot() const { return slot_; }
+
+ private:
+  static constexpr std::uint64_t kGrows = UINT64_MAX;
+  const std::string path_;
+  const std::uint64_t bytes_;
+  const std::int64_t modified_ns_;
+  const std::shared_ptr<Slot> slot_;
+};
+
+/// A new file that grows at its end. Used by one thread at a time.
+class FileAppender {
+ public:
+  FileAppender() = default;
+  virtual ~FileAppender() = default;
+  FileAppender(const FileAppender&) = delete;
+  FileAppender& operator=(const FileAppender&) = delete;
+  /// Appends the parts in this order. If that fails, the file has its former length again.
+  virtual Result<void> append(std::span<const std::string_view> parts) = 0;
+  /// Returns once the content is on the disk.
+  virtual Result<void> flush() = 0;
+};
+
+/// Held by at most one process until it is destroyed, or the process ends in any way.
+class FileLock {
+ public:
+  FileLock() = default;
+  virtual ~FileLock() = default;
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
 };
 
 /// Implementations must be thread-safe: the threads of a loader read at the same time. Every
@@ -54,6 +108,14 @@ class Io {
   /// Reads exactly `length` bytes of `path` from `offset`; a Failure if the file ends before.
   virtual Result<Bytes> read(const std::string& path, std::uint64_t offset,
                              std::uint64_t length) = 0;
+  /// Reads out.size() bytes from `offset`; a Failure if the file ends before or was changed. By
+  /// default calls `read`.
+  virtual Result<void> read_at(const FileHandle& file, std::uint64_t offset,
+                               std::span<std::byte> out);
+  /// Like `read_at`, into several buffers that follow each other in the file. By default reads them
+  /// one by one.
+  virtual Result<void> read_parts(const FileHandle& file, std::uint64_t offset,
+                                  std::span<const std::span<std::byte>> parts);
   /// Reads the whole file if it meets `wanted`.
   virtual Result<Bytes> read_whole(const std::string& path, const WholeFile& wanted) = 0;
   /// Reads the whole file, of at most `bytes_max` bytes, even if its size is unknown (/proc).
@@ -72,6 +134,19 @@ class Io {
   /// see the old file or the new one, complete. Any number of threads, processes and hosts may
   /// write the same file.
   virtual Result<void> publish(const std::string& path, std::string_view content) = 0;
+
+  // Only for folders that are written to; by default a Failure.
+  /// Creates a folder, and those above it; a no-op if it exists.
+  virtual Result<void> create_folder(const std::string& folder);
+  /// Creates a file; a Failure if it exists.
+  virtual Result<std::unique_ptr<FileAppender>> create(const std::string& path);
+  /// Gives a file another name, in place of the file that had it; returns once that is on the disk.
+  /// Removes the file if that fails. A failure to flush leaves it under its new name.
+  virtual Result<void> rename(const std::string& from, const std::string& to);
+  /// Removes a file; a no-op if there is none.
+  virtual Result<void> remove(const std::string& path);
+  /// Locks `path`, a file that is created if needed and stays; null if it is locked.
+  virtual Result<std::unique_ptr<FileLock>> try_lock(const std::string& path);
 
   /// The file system.
   static Io& real();

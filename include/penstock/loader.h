@@ -27,10 +27,11 @@ namespace penstock {
 /// `stop`, `epoch`, `ledger`, `decisions` and `trace_run` may be called from any.
 class Loader {
  public:
-  /// Plans the dataset. Starts no threads and reads no data, unless the dataset has a select():
-  /// then it runs the predicates on the pool and blocks until they are done (see
-  /// Dataset::resolve). Throws ConfigError if the dataset has no batches, if the plan cannot work
-  /// for these shares, or if the launcher's variables are inconsistent. Prints the plan's warnings.
+  /// Plans the dataset. Starts no threads and reads no data, unless the dataset has a select() or
+  /// the cache() of a stream: then it runs the predicates and reads the stream, on the pool, and
+  /// blocks until that is done (see Dataset::resolve). Throws ConfigError if the dataset has no
+  /// batches, if the plan cannot work for these shares, or if the launcher's variables are
+  /// inconsistent. Prints the plan's warnings.
   explicit Loader(const Dataset& dataset, const LoaderOptions& options = {});
   /// Runs `plan`, which has the shares and the tail: throws ConfigError if `options` sets them too.
   explicit Loader(const Plan& plan, const LoaderOptions& options = {});

@@ -1,6 +1,6 @@
 #pragma once
 // What a loader will do, decided before anything runs: steps, cuts, tail, memory. A plan is an
-// immutable value, safe to use from any thread; constructing one reads no data and starts no
+// immutable value, safe to use from any thread; constructing one computes no sample and starts no
 // threads.
 
 #include <cstdint>

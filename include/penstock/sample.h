@@ -1,7 +1,7 @@
 #pragma once
 // One element of a dataset as a user function sees it: a tensor, or a dict or tuple of samples.
-// Structures nest; fields flatten to paths such as "image", "0" or "meta/id". The keys of a dict
-// are sorted, so that two dicts with equal keys have equal structures.
+// Structures nest; fields flatten to paths such as "image", "0" or "meta/id", no two of them equal.
+// The keys of a dict are sorted, so that equal keys give equal structures; they may contain a '/'.
 
 #include <cstdint>
 #include <string>

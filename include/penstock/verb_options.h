@@ -32,6 +32,10 @@ struct ShuffleOptions {
   bool reshuffle_each_epoch = true;
   /// Permutes each window of this many consecutive elements separately; required for streams.
   std::optional<std::uint64_t> window = {};
+  /// For storage that hates random reads: permutes blocks of this many consecutive samples, and
+  /// then the samples of each `window` of them, rounded up to whole blocks; 16 blocks by default. A
+  /// larger window is more random, and reads from more places at a time.
+  std::optional<std::uint64_t> blocks = {};
 };
 struct MapOptions {
   std::string name = {};                 // in plans, errors and digests
@@ -92,8 +96,27 @@ struct WindowOptions {
 struct ZipOptions {
   bool strict = false;  // throw ConfigError for inputs of different lengths
 };
+/// Where `cache` stands.
+enum class CachePlace : std::uint8_t {
+  here,
+  automatic,  // below the first random op, so that every epoch draws its own numbers
+};
+/// What happens to rows beyond CacheOptions::bytes_max.
+enum class WhenFull : std::uint8_t {
+  recompute,  // they are computed in every pass
+  spill,      // they go to the folder; the rows before them are in memory
+};
 struct CacheOptions {
-  std::uint64_t bytes_max = UINT64_MAX;  // rows beyond this are computed in every pass
+  /// Of memory, or of the row files if the rows are in a folder. With several processes in one
+  /// folder they may exceed it by some rows each.
+  std::uint64_t bytes_max = UINT64_MAX;
+  std::string folder = {};  // empty: the rows are in memory
+  CachePlace place = CachePlace::here;
+  WhenFull when_full = WhenFull::recompute;
+};
+struct SaveOptions {
+  std::uint32_t files = 1;  // how many row files are written, by as many threads at most
+  bool overwrite = false;   // remove the dataset that the folder has
 };
 struct PrefetchOptions {
   std::uint64_t steps = 0;

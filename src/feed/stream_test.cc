@@ -375,7 +375,6 @@ TEST(StreamTest, VerbsThatAStreamDoesNotSupportThrowWithARemedy) {
           "number");
   refused([&] { (void)stream.shuffle(); }, "shuffle", "window");
   refused([&] { (void)stream.batch(2).shuffle(); }, "shuffle", "window");
-  refused([&] { (void)stream.cache(); }, "cache", "select");
   refused([&] { (void)stream.filter([](std::int64_t) { return true; }, {.mask = true}); }, "filter",
           "mask");
   refused([&] { (void)stream.select([](std::int64_t) { return true; }); }, "select", "filter");

@@ -12,8 +12,9 @@ std::uint64_t Cardinality::count() const {
     throw ConfigError("the dataset is endless and has no length", {},
                       "limit it with take(n), or count steps");
   if (kind_ == Kind::undecided)
-    throw ConfigError("the length is not known yet: select() has not run", {},
-                      "call resolve(): the dataset it returns has a length");
+    throw ConfigError(
+        "the length is not known yet: select() has not run, or a stream was not read for its cache",
+        {}, "call resolve(): the dataset it returns has a length");
   if (is_unknown())
     throw ConfigError("the dataset is a stream: its length is unknown until it ends", {},
                       "iterate until next() returns nothing, or limit it with take(n)");

@@ -19,8 +19,9 @@ void list(const Node& node, int depth, std::string& text) {
   const std::string size = node.stream              ? fmt::format("a stream of {}", unit)
                            : node.size.is_counted() ? fmt::format("{} {}", node.size.count(), unit)
                                                     : node.size.text();
-  text += fmt::format("{:{}}{}  [{} of {}]\n", "", depth * 2, describe_node(node), size,
-                      node.spec.text());
+  const std::string progress = node.verb->progress(node);
+  text += fmt::format("{:{}}{}  [{} of {}]{}{}\n", "", depth * 2, describe_node(node), size,
+                      node.spec.text(), progress.empty() ? "" : ": ", progress);
 }
 
 bool is_leaf(const Node& node) {

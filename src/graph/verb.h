@@ -131,6 +131,8 @@ class Verb {
   [[nodiscard]] virtual std::uint64_t id_space(const Node& node) const;
   /// The function it applies, or null.
   [[nodiscard]] virtual std::shared_ptr<const Op> op() const { return nullptr; }
+  /// What has been computed and stored so far, for `describe`: "12 of 100 rows on disk".
+  [[nodiscard]] virtual std::string progress(const Node& /*node*/) const { return {}; }
   /// The name by which another process finds its data or its dataset function.
   [[nodiscard]] virtual std::string name() const { return {}; }
   /// How a batch node groups the samples of its input. `tail` applies if the node has none.

@@ -16,9 +16,15 @@ using Make = std::function<std::shared_ptr<const Op>(const Json&)>;
 
 const std::map<std::string, Make>& catalogue() {
   static const std::map<std::string, Make> ops{
-      {"audio_decode", make_audio_decode}, {"cast", make_cast},         {"cutmix", make_cutmix},
-      {"image", make_image_chain},         {"mixup", make_mixup},       {"one_hot", make_one_hot},
-      {"read_file", make_read_file},       {"truncate", make_truncate},
+      {"audio_decode", make_audio_decode},
+      {"cast", make_cast},
+      {"cutmix", make_cutmix},
+      {"encode_image", make_encode_image},
+      {"image", make_image_chain},
+      {"mixup", make_mixup},
+      {"one_hot", make_one_hot},
+      {"read_file", make_read_file},
+      {"truncate", make_truncate},
   };
   return ops;
 }

@@ -81,6 +81,7 @@ std::vector<std::string> catalogue_words();
 std::shared_ptr<const Op> make_audio_decode(const Json& arguments);
 std::shared_ptr<const Op> make_cast(const Json& arguments);
 std::shared_ptr<const Op> make_image_chain(const Json& arguments);
+std::shared_ptr<const Op> make_encode_image(const Json& arguments);
 std::shared_ptr<const Op> make_one_hot(const Json& arguments);
 std::shared_ptr<const Op> make_mixup(const Json& arguments);
 std::shared_ptr<const Op> make_cutmix(const Json& arguments);

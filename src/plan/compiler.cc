@@ -82,6 +82,10 @@ MapPlace Compiler::place_of(const Op& op, std::uint64_t seed, const std::string&
   return place;
 }
 
+void Compiler::warn(std::string text) {
+  if (std::ranges::find(warnings_, text) == warnings_.end()) warnings_.push_back(std::move(text));
+}
+
 std::string Compiler::numbered(const std::string& line) {
   return fmt::format("{}#{}", line, ops_++);
 }

@@ -51,7 +51,25 @@ class Compiler {
     return {sources_, random_ops_};
   }
   void note(std::string text) { notes_.push_back(std::move(text)); }
-  void warn(std::string text) { warnings_.push_back(std::move(text)); }
+  /// A warning that several parts of the graph give appears once.
+  void warn(std::string text);
+  /// While one exists that is `whole`, nodes are compiled whose samples are requested in random
+  /// order over all of them.
+  class RandomOrder {
+   public:
+    RandomOrder(Compiler& compiler, bool whole)
+        : compiler_(compiler), before_(compiler.random_order_) {
+      compiler.random_order_ = before_ || whole;
+    }
+    ~RandomOrder() { compiler_.random_order_ = before_; }
+    RandomOrder(const RandomOrder&) = delete;
+    RandomOrder& operator=(const RandomOrder&) = delete;
+
+   private:
+    Compiler& compiler_;
+    const bool before_;
+  };
+  [[nodiscard]] bool random_order() const { return random_order_; }
   /// Declares that rows may be masked.
   void add_mask() { masks_ = true; }
 
@@ -71,6 +89,7 @@ class Compiler {
   std::vector<std::string> notes_;
   std::vector<std::string> warnings_;
   bool masks_ = false;
+  bool random_order_ = false;
 };
 
 /// The tail rule of a batch node in a stream. Throws ConfigError for policies that need the number

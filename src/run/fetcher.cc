@@ -17,6 +17,7 @@
 #include "base/mix.h"
 #include "base/printable.h"
 #include "base/thread.h"
+#include "trace/phases.h"
 
 namespace penstock {
 namespace {
@@ -121,7 +122,7 @@ class Fetcher::Shared {
     for (auto it = first; it != last; ++it) {
       const TicketPtr& ticket = it->second;
       if (ticket->awaited || ticket->read.object != read.object ||
-          ticket->read.offset != read.offset)
+          ticket->read.offset != read.offset || ticket->read.length != read.length)
         continue;
       if (!found || ticket->state > found->state) found = ticket;
     }
@@ -199,6 +200,7 @@ void Fetcher::queue(std::uint64_t step, std::vector<PlannedRead> reads) {
   Lock lock(shared_->mutex);
   if (shared_->stopping || shared_->held + bytes > options_.bytes_max) return;
   if (!options_.budget->take(bytes, false)) return;
+  queued_.store(true, std::memory_order_relaxed);
   shared_->held += bytes;
   auto& of_step = shared_->steps[step];
   for (PlannedRead& planned : reads) {
@@ -270,8 +272,31 @@ Result<Bytes> Fetcher::get(const Read& read, const ReadKey& key) {
   return read_here(read);
 }
 
+Result<void> Fetcher::read_at(const FileHandle& file, std::uint64_t offset,
+                              std::span<std::byte> out, const ReadKey& key) {
+  if (by_row()) {
+    // A shared_ptr without a count: the caller keeps the handle during the call.
+    Read read{.object = file.path(), .offset = offset, .length = out.size()};
+    read.file = std::shared_ptr<const FileHandle>(std::shared_ptr<void>(), &file);
+    const auto bytes = get(read, key);
+    if (!bytes) return bytes.failure();
+    std::ranges::copy(*bytes, out.begin());
+    return {};
+  }
+  const Nanoseconds began = options_.clock->now();
+  auto done = options_.io->read_at(file, offset, out);
+  const Nanoseconds took = options_.clock->now() - began;
+  trace::add_phase(trace::Phase::read, took);
+  // Small reads from memory are too many to count each one.
+  constexpr Nanoseconds kUnusual{20'000};
+  constexpr std::uint32_t kEvery = 64;
+  if (took > kUnusual || direct_reads_.fetch_add(1, std::memory_order_relaxed) % kEvery == 0)
+    options_.pace->measured(took, done ? out.size() : 0);
+  return done;
+}
+
 Result<Bytes> Fetcher::get_file(const std::string& path, std::uint64_t bytes_max) {
-  return read_here({path, 0, UINT64_MAX, true, bytes_max, {}});
+  return read_here({path, 0, UINT64_MAX, true, bytes_max, {}, {}});
 }
 
 void Fetcher::cancel() {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,9 @@ class Fetcher final : public Reader {
   /// Returns fetched bytes, or waits for a read in flight; reads by itself if no thread has
   /// started. A failure is returned once: the next call reads again.
   Result<Bytes> get(const Read& read, const ReadKey& key) override;
+  Result<void> read_at(const FileHandle& file, std::uint64_t offset, std::span<std::byte> out,
+                       const ReadKey& key) override;
+  [[nodiscard]] bool by_row() const override { return queued_.load(std::memory_order_relaxed); }
   Result<Bytes> get_file(const std::string& path, std::uint64_t bytes_max) override;
 
   /// Wakes all waiting threads; every later call fails.
@@ -86,6 +90,8 @@ class Fetcher final : public Reader {
   Result<Bytes> read_here(const Read& read);
 
   const Options options_;
+  std::atomic<bool> queued_{false};  // at least once
+  std::atomic<std::uint32_t> direct_reads_{0};
   const std::shared_ptr<Shared> shared_;  // may be outlived by an abandoned thread
 };
 

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,6 +123,17 @@ TEST(ReadPaceTest, ThreadsGrowWithTheLatencyUpToTheLimitAndEndAgain) {
   EXPECT_EQ(pace.threads(), ReadPace::kThreadsMax);
   for (int i = 0; i < 200; ++i) pace.measured(microseconds(10), 0);
   EXPECT_EQ(pace.threads(), 0U);
+}
+
+TEST_F(FetcherTest, AReadThatBeginsAtTheSamePlaceButIsLongerIsNotReplacedByTheQueuedOne) {
+  make_slow();
+  fetcher_.queue(0, {{{nullptr, 1}, {"12345678", 0, 4}}});
+  io_.wait_for_reads("12345678", 1);
+  std::string out(8, ' ');
+  const FileHandle file("12345678", 8, 0);
+  ASSERT_TRUE(fetcher_.read_at(file, 0, std::as_writable_bytes(std::span(out)), {nullptr, 1}));
+  EXPECT_EQ(out, "12345678");
+  EXPECT_EQ(io_.reads("12345678"), 2);
 }
 
 TEST_F(FetcherTest, AReadThatIsNotQueuedIsDoneByTheCaller) {

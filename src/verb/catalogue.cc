@@ -22,12 +22,20 @@ namespace penstock {
   VERB(enumerate)            \
   VERB(filter)               \
   VERB(flat_map)             \
+  VERB(from_csv)             \
+  VERB(from_jsonl)           \
+  VERB(from_mds)             \
   VERB(from_megatron)        \
+  VERB(from_npy)             \
   VERB(from_paths)           \
+  VERB(from_records)         \
+  VERB(from_tar)             \
   VERB(from_text)            \
+  VERB(from_tfrecord)        \
   VERB(image_folder)         \
   VERB(interleave)           \
   VERB(list_files)           \
+  VERB(load)                 \
   VERB(pack)                 \
   VERB(padded_batch)         \
   VERB(prefetch)             \

@@ -67,6 +67,7 @@ std::vector<Dataset> one_of_every_verb() {
           data.batch(4, {.tail = Tail::short_}).repeat(2),
           batches.take(2).rebatch(3),
           data.shuffle({.seed = 5}).batch(4),
+          data.shuffle({.seed = 5, .window = 9, .blocks = 3}).batch(4),
           data.shuffle({.seed = drawn, .reshuffle_each_epoch = false})
               .batch(4)
               .shuffle({.seed = drawn}),

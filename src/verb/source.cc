@@ -48,8 +48,9 @@ class SourceStage final : public Stage {
       const Scratch::Frame frame(context.scratch);
       const auto numbers = ask.positions.subspan(first, rows);
       const BlockView part = cut_rows(out, first, rows, context.scratch);
-      auto done = source_->has_reads() ? read_rows(numbers, part, context)
-                                       : source_->decode(numbers, {}, part, context);
+      auto done = source_->has_reads() && !source_->reads_in_decode()
+                      ? read_rows(numbers, part, context)
+                      : source_->decode(numbers, {}, part, context);
       if (!done) done.failure().where.op = title_;
       return done;
     });
@@ -116,7 +117,11 @@ class FromSource final : public Origin {
   }
   [[nodiscard]] StagePtr samples(Compiler& compiler, const Node& node,
                                  std::uint64_t first_id) const override {
-    return std::make_unique<SourceStage>(source_, node.spec, compiler.next_source(first_id));
+    if (const std::string notes = source_->notes(); !notes.empty())
+      compiler.note(fmt::format("{}: {}", source_->describe(), notes));
+    if (compiler.random_order())
+      if (auto warning = source_->random_order_warning()) compiler.warn(std::move(*warning));
+    return source_stage(source_, node.spec, compiler.next_source(first_id));
   }
   [[nodiscard]] Promise promise(const Node&, const Delivery&) const override {
     return {{{source_->size(), 1}}};
@@ -132,6 +137,11 @@ class FromSource final : public Origin {
 };
 
 }  // namespace
+
+StagePtr source_stage(std::shared_ptr<const Source> source, const ElementSpec& spec,
+                      const SourcePlace& place) {
+  return std::make_unique<SourceStage>(std::move(source), spec, place);
+}
 
 Dataset from_source(std::shared_ptr<const Source> source, const SourceOptions& options) {
   // A spec can be declared for a function; the spec of an array is known.

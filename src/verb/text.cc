@@ -1,18 +1,18 @@
-// tested in src/source/text_lines_test.cc
-#include "penstock/io.h"
+// tested in src/feed/text_formats_test.cc
 #include "penstock/text_files.h"
-#include "source/text_lines.h"
+#include "record/lines.h"
 #include "verb/catalogue.h"
-#include "verb/source.h"
+#include "verb/record_dataset.h"
 
 namespace penstock {
 
-Dataset from_text(const std::vector<std::string>& paths) {
-  return from_source(make_text_lines(Io::real(), paths), {});
+Dataset from_text(const std::vector<std::string>& paths, const RecordFileOptions& options) {
+  return record_dataset(lines_kind(), {paths, options});
 }
 
 Dataset parse_from_text(const Parsed& parsed) {
-  return from_text(parsed.at("paths").get<std::vector<std::string>>());
+  const RecordArguments arguments = parse_record_arguments(parsed);
+  return from_text(arguments.paths, arguments.options);
 }
 
 }  // namespace penstock
