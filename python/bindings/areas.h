@@ -10,6 +10,7 @@ void bind_stacks(nanobind::module_& module);
 void bind_errors(nanobind::module_& module);
 void bind_dataset(nanobind::module_& module);
 void bind_tables(nanobind::module_& module);
+void bind_record_files(nanobind::module_& module);
 void bind_image(nanobind::module_& module);
 void bind_audio(nanobind::module_& module);
 void bind_functions(nanobind::module_& module);

@@ -203,11 +203,13 @@ auto expander(nb::handle fn) {
 }
 
 Dataset shuffle(const Dataset& self, std::optional<std::uint64_t> seed, bool drawn,
-                bool reshuffle_each_epoch, std::optional<std::uint64_t> window) {
+                bool reshuffle_each_epoch, std::optional<std::uint64_t> window,
+                std::optional<std::uint64_t> blocks) {
   ShuffleOptions options;
   options.seed = drawn ? Seed::random() : Seed(seed.value_or(0));
   options.reshuffle_each_epoch = reshuffle_each_epoch;
   options.window = window;
+  options.blocks = blocks;
   return self.shuffle(options);
 }
 
@@ -353,7 +355,7 @@ void bind_functions_of(DatasetClass& dataset) {
 
 void bind_order_of(DatasetClass& dataset) {
   dataset.def("shuffle", verb(shuffle), nb::arg("seed").none(), nb::arg("drawn"),
-              nb::arg("reshuffle"), nb::arg("window").none());
+              nb::arg("reshuffle"), nb::arg("window").none(), nb::arg("blocks").none());
   dataset.def("split", [](const OwningDataset& self, double fraction, std::uint64_t seed) {
     auto [first, rest] = self.split(fraction, seed);
     return std::pair(OwningDataset(std::move(first), self.owned),
@@ -447,10 +449,29 @@ void bind_batches_of(DatasetClass& dataset) {
       nb::arg("size"), nb::arg("tail").none(), nb::arg("drop_remainder"));
   dataset.def(
       "cache",
-      [](const OwningDataset& self, std::optional<std::uint64_t> bytes) {
-        return owning([&] { return self.cache({bytes.value_or(UINT64_MAX)}); }, self);
+      [](const OwningDataset& self, const nb::bytes& folder, std::optional<std::uint64_t> bytes,
+         bool automatic, bool spill) {
+        return owning(
+            [&] {
+              CacheOptions options;
+              options.bytes_max = bytes.value_or(UINT64_MAX);
+              options.folder = {folder.c_str(), folder.size()};
+              if (automatic) options.place = CachePlace::automatic;
+              if (spill) options.when_full = WhenFull::spill;
+              const Unlocked unlocked;
+              return self.cache(options);
+            },
+            self);
       },
-      nb::arg("bytes_max").none());
+      nb::arg("folder"), nb::arg("bytes_max").none(), nb::arg("automatic"), nb::arg("spill"));
+  dataset.def(
+      "save",
+      [](const OwningDataset& self, const nb::bytes& folder, std::uint32_t files, bool overwrite) {
+        const std::string path(folder.c_str(), folder.size());
+        const Unlocked unlocked;
+        self.save(path, {files, overwrite}, look_for_signals);
+      },
+      nb::arg("folder"), nb::arg("files"), nb::arg("overwrite"));
   dataset.def("prefetch", [](const OwningDataset& self, std::uint64_t steps, std::uint64_t bytes) {
     return owning([&] { return self.prefetch({steps, bytes}); }, self);
   });

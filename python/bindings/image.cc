@@ -126,6 +126,9 @@ void bind_image(nb::module_& module) {
   module.def("image_of", &image::of);
   module.def("image_steps", steps);
   module.def("catalogue_words", catalogue_words);
+  module.def("encode_image", [](const std::string& format, int quality, const std::string& field) {
+    return image::encode({format, quality, field});
+  });
   module.def("one_hot", &image::one_hot);
   module.def("mixup", [](double alpha, double chance, std::uint64_t seed, const std::string& image,
                          const std::string& label) {

@@ -22,6 +22,7 @@ NB_MODULE(_native, module) {
   penstock::python::bind_errors(module);
   penstock::python::bind_dataset(module);
   penstock::python::bind_tables(module);
+  penstock::python::bind_record_files(module);
   penstock::python::bind_image(module);
   penstock::python::bind_audio(module);
   penstock::python::bind_functions(module);

@@ -12,6 +12,7 @@ import threading as _threading  # noqa: F401  the first thread to import it coun
 import typing as _typing
 
 from . import _native, audio, image
+from .arrow_files import from_arrow_files, from_parquet
 from .dataset import INFINITE, UNKNOWN, Dataset
 from .errors import (
     CancelledError,
@@ -35,6 +36,7 @@ from .files import (
     list_audio,
     list_files,
     list_images,
+    load,
     read_file,
     tokens,
 )
@@ -42,6 +44,19 @@ from .foreign import name_is_missing as _name_is_missing
 from .loader import Batch, Ledger, Loader, Plan, Report
 from .randomness import rng
 from .ragged import Ragged
+from .record_files import (
+    Feature,
+    WrittenRecords,
+    from_csv,
+    from_jsonl,
+    from_mds,
+    from_npy,
+    from_records,
+    from_tar,
+    from_text,
+    from_tfrecord,
+    write_records,
+)
 from .sequence import Sequence, from_sequence
 from .sources import (
     cast,
@@ -67,7 +82,7 @@ from .strategy import (
     get_strategy,
     replica_context,
 )
-from .tables import from_arrow, from_text
+from .tables import from_arrow
 
 if _typing.TYPE_CHECKING:
     from . import keras, torch
@@ -75,14 +90,16 @@ if _typing.TYPE_CHECKING:
 __version__: str = _native.version
 __all__ = [
     "INFINITE", "UNKNOWN", "AudioFolder", "Batch", "CancelledError", "ConfigError", "Counted",
-    "Dataset", "Error", "Feed", "Field", "FolderIndex", "ImageFolder", "InternalError", "IoError",
-    "Ledger", "Loader", "MirroredStrategy", "OneDeviceStrategy", "PerReplica", "Plan", "Ragged",
-    "Replica", "Report", "ResourceError", "SampleError", "Sequence", "StateError", "Step",
-    "Strategy", "audio", "audio_files", "audio_folder", "cast", "from_arrow", "from_generator",
-    "from_index", "from_megatron", "from_paths", "from_ragged", "from_sequence",
-    "from_tensor_slices", "from_tensors", "from_text", "from_windows", "get_strategy", "image",
-    "image_folder", "list_audio", "list_files", "list_images", "range", "read_file",
-    "replica_context", "rng", "tokens", "zip",
+    "Dataset", "Error", "Feature", "Feed", "Field", "FolderIndex", "ImageFolder", "InternalError",
+    "IoError", "Ledger", "Loader", "MirroredStrategy", "OneDeviceStrategy", "PerReplica", "Plan",
+    "Ragged", "Replica", "Report", "ResourceError", "SampleError", "Sequence", "StateError", "Step",
+    "Strategy", "WrittenRecords", "audio", "audio_files", "audio_folder", "cast", "from_arrow",
+    "from_arrow_files", "from_csv", "from_generator", "from_index", "from_jsonl", "from_mds",
+    "from_megatron", "from_npy", "from_parquet", "from_paths", "from_ragged", "from_records",
+    "from_sequence", "from_tar", "from_tensor_slices", "from_tensors", "from_text", "from_tfrecord",
+    "from_windows", "get_strategy", "image", "image_folder", "list_audio", "list_files",
+    "list_images", "load", "range", "read_file", "replica_context", "rng", "tokens",
+    "write_records", "zip",
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from os import PathLike
 from typing import Any, TypeVar
 
 from . import _native
@@ -15,6 +16,7 @@ from .arguments import (
     items,
     made_by,
     number as number_of,
+    path,
     refuse,
     seed_of,
     text,
@@ -33,6 +35,7 @@ INFINITE = -1
 UNKNOWN = -2
 
 T = TypeVar("T")
+Path = str | bytes | PathLike[str]
 
 THREADS_MAX = 2**31 - 1
 
@@ -202,8 +205,12 @@ class Dataset(LengthVerbs, metaclass=_Words):
     # Order and number
 
     def shuffle(self, *, seed: int | str | None = None, reshuffle_each_epoch: bool = True,
-                window: int | None = None) -> Dataset:
+                window: int | None = None, blocks: int | None = None) -> Dataset:
         """Shuffles the whole dataset, differently in each epoch; or windows of `window` elements.
+
+        For storage that hates random reads, `blocks=n` shuffles blocks of `n` consecutive samples,
+        and then the samples of each `window` of them, rounded up to whole blocks; 16 blocks by
+        default. A larger window is more random, and reads from more places at a time.
 
         `seed="random"` draws a seed when the loader is created and saves it in the state.
         """
@@ -213,7 +220,8 @@ class Dataset(LengthVerbs, metaclass=_Words):
         return Dataset(self._native.shuffle(
             None if drawn or seed is None else seed_of("shuffle", seed), drawn,
             flag("shuffle", "reshuffle_each_epoch", reshuffle_each_epoch),
-            whole_or_none("shuffle", "window", window, least=1)))
+            whole_or_none("shuffle", "window", window, least=1),
+            whole_or_none("shuffle", "blocks", blocks, least=1)))
 
     def repeat(self, count: int | None = None) -> Dataset:
         """Repeats the data `count` times; `None` or -1: endlessly."""
@@ -294,9 +302,39 @@ class Dataset(LengthVerbs, metaclass=_Words):
 
     # Running
 
-    def cache(self, *, bytes_max: int | None = None) -> Dataset:
-        """Keeps the samples of the first pass in memory, for all copies of this dataset."""
-        return Dataset(self._native.cache(whole_or_none("cache", "bytes_max", bytes_max)))
+    def cache(self, folder: Path | None = None, *, bytes_max: int | None = None,
+              place: str | None = "here", when_full: str | None = "recompute") -> Dataset:
+        """Keeps the samples of the first pass, in memory or in `folder`.
+
+        Later passes, other loaders and, with a folder, other processes and later runs neither
+        read nor compute them again. A pass that ends early leaves what it has. A folder belongs
+        to one dataset; functions are known by name, so delete it after a function was changed.
+
+        `bytes_max` limits the memory, or the folder. Samples beyond it are computed in every pass
+        or, with `when_full="spill"`, stored in `folder`. `place="auto"` puts the cache before the
+        first random function, which would otherwise repeat its numbers in every epoch.
+
+        The cache of a stream is indexed: the stream is read once to its end, when a loader starts.
+        """
+        choice("cache", "place", place, ("here", "auto"))
+        choice("cache", "when_full", when_full, ("recompute", "spill"))
+        return Dataset(self._native.cache(
+            b"" if folder is None else _folder("cache", folder),
+            whole_or_none("cache", "bytes_max", bytes_max), place == "auto",
+            when_full == "spill"))
+
+    def snapshot(self, folder: Path) -> Dataset:
+        """`cache(folder)`: the first use writes the samples to disk, later ones read them."""
+        return Dataset(self._native.cache(_folder("snapshot", folder), None, False, False))
+
+    def save(self, folder: Path, *, files: int = 1, overwrite: bool = False) -> None:
+        """Computes all samples and writes them to `folder`, for `ps.load`.
+
+        Returns when they are on the disk. A save that was killed goes on where it was.
+        """
+        self._native.save(_folder("save", folder),
+                          whole("save", "files", files, least=1, most=1024),
+                          flag("save", "overwrite", overwrite))
 
     def prefetch(self, steps: int = 0, *, bytes: int = 0) -> Dataset:
         """Asks for at least `steps` batches to be prepared in advance. Rarely needed: the loader
@@ -356,7 +394,7 @@ class Dataset(LengthVerbs, metaclass=_Words):
         if count < 0:
             if count != INFINITE and not self.streamed:
                 raise TypeError("the length of this dataset is not known before select() has "
-                                "run: call resolve()")
+                                "run, or a stream is read for its cache: call resolve()")
             why = ("is endless" if count == INFINITE
                    else "is a stream, whose length is unknown until it ends")
             raise TypeError(f"this dataset {why}: there is no len(); see cardinality()")
@@ -393,6 +431,13 @@ def _has_one_shape(spec: Spec) -> bool:
     if isinstance(spec, tuple):
         return all(_has_one_shape(each) for each in spec)
     return spec is not None and None not in spec.shape
+
+
+def _folder(word: str, folder: Any) -> bytes:
+    encoded = path(word, "folder", folder)
+    if not encoded:
+        raise refuse(word, "folder", folder, "has no name", "name a folder that can be written to")
+    return encoded
 
 
 def _native_of(word: str, dataset: Any) -> _native.Dataset:

@@ -185,6 +185,12 @@ def tokens(pattern: Path, dtype: Any, length: int, stride: int | None = None) ->
 
 
 @explained
+def load(folder: Path) -> Dataset:
+    """The samples that `Dataset.save` wrote to `folder`, or those of a complete cache there."""
+    return Dataset(_native.load(path("load", "folder", folder)))
+
+
+@explained
 def from_megatron(prefix: Path) -> Dataset:
     """The sequences of `prefix`.bin as Megatron's `prefix`.idx lists them; both are mapped.
 

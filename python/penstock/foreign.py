@@ -30,6 +30,7 @@ _RANK = "use world= (the number of processes) and rank="
 _BUFFER = ("leave the number out: shuffle() permutes all of the data and needs no buffer; "
            "shuffle(window=n) is for streams")
 _AHEAD = "leave it out: a loader prefetches by itself, within Loader(lookahead_bytes=...)"
+_PLAIN = "leave it out: rows are stored as they are"
 _EPOCHS = "each `for` over a loader is one epoch; repeat(n) repeats the data within an epoch"
 
 # By function, then by argument.
@@ -65,8 +66,17 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "filter": {"keep_in_memory": "put cache() before filter", "fn": "use predicate="},
     "prefetch": {"buffer_size": _AHEAD},
     "repeat": {"num_epochs": "use count=", "seed": "shuffle(seed=) sets the order"},
-    "cache": {"filename": "a cache is in memory; there is none on disk yet",
-              "in_memory": "leave it out: a cache is always in memory"},
+    "cache": {"filename": "use folder=, or cache(\"folder\")",
+              "in_memory": "leave it out: without a folder, a cache is in memory"},
+    "save": {"path": "use folder=, or save(\"folder\")",
+             "shard_func": "use files=, the number of files", "compression": _PLAIN,
+             "checkpoint_args": "leave it out: a save that was killed goes on where it was"},
+    "snapshot": {"path": "use folder=, or snapshot(\"folder\")", "compression": _PLAIN,
+                 "reader_func": "leave it out: the samples are indexed, and can be shuffled",
+                 "shard_func": "leave it out: every process writes a file of its own"},
+    "load": {"path": "use folder=, or load(\"folder\")", "compression": _PLAIN,
+             "element_spec": "leave it out: the folder says what the samples are",
+             "reader_func": "leave it out: the samples are indexed, and can be shuffled"},
     "enumerate": {"start": "it counts from 0: .enumerate().map(lambda i, x: (i + start, x))"},
     "shard": {"num_shards": "use count=", "num_replicas": "use count="},
     "take": {"num": "use count="},
@@ -121,7 +131,7 @@ ARGUMENTS: dict[str, dict[str, str]] = {
 POSITIONAL: dict[str, str] = {
     "shuffle": _BUFFER,
     "batch": 'name them: batch(32, tail="drop") or batch(32, drop_remainder=True)',
-    "cache": "a cache is in memory; there is none on disk yet",
+    "cache": "name them: cache(\"folder\", bytes_max=...)",
     "enumerate": "it counts from 0: .enumerate().map(lambda i, x: (i + start, x))",
     "concatenate": "one at a time: a.concatenate(b).concatenate(c)",
     "map": _THREADS, "interleave": "name them: interleave(fn, cycle=..., block=...)",
@@ -139,8 +149,6 @@ LEFT_OUT: dict[str, str] = {
 
 _NOT_YET = "there is no such verb yet"
 _RAGGED = "use batch(n): fields whose rows differ in size are ragged; padded_batch(n) pads them"
-_READER = ("there is no reader of this format yet: ps.from_index(size, read) for files that can be "
-           "indexed, ps.from_generator(read) for others")
 _MIXTURE = (f"{_NOT_YET}: ps.zip, concatenate and interleave combine datasets, and a generator can "
             "draw from several")
 
@@ -152,9 +160,6 @@ VERBS: dict[str, str] = {
     "unique": f"{_NOT_YET}: use filter, or numpy.unique on the array",
     "rejection_resample": f"{_NOT_YET}: use filter(lambda x, rng: ...)",
     "sample_from_datasets": _MIXTURE, "choose_from_datasets": _MIXTURE, "mix": _MIXTURE,
-    "save": f"{_NOT_YET}: numpy.save, and from_tensor_slices of a memory map",
-    "load": f"{_NOT_YET}: numpy.load(file, mmap_mode=\"r\") and from_tensor_slices",
-    "snapshot": f"{_NOT_YET}: cache() keeps samples in memory",
     "fingerprint": _NOT_YET, "options": "with_options(...) and the arguments of ps.Loader",
     "ignore_errors": "ps.Loader(dataset, on_error=\"skip\"), and loader.ledger lists what failed",
     "get_single_element": "(x,) = dataset",
@@ -170,12 +175,13 @@ VERBS: dict[str, str] = {
 }
 SOURCES = ("range", "from_tensor_slices", "from_tensors", "from_generator", "list_files",
            "image_folder", "from_index", "from_sequence", "from_paths", "audio_folder",
-           "audio_files")
+           "audio_files", "load")
 NAMES: dict[str, str] = {
     "DataLoader": "ps.Loader(dataset.batch(n))", "AUTOTUNE": _THREADS,
-    "TFRecordDataset": _READER, "TextLineDataset": "ps.from_text(paths)",
-    "CsvDataset": "ps.from_arrow(pyarrow.csv.read_csv(path)), or polars.read_csv",
-    "FixedLengthRecordDataset": "numpy.memmap and ps.from_tensor_slices read such files in place",
+    "TFRecordDataset": "ps.from_tfrecord(paths, raw=True), or with a spec",
+    "TextLineDataset": "ps.from_text(paths)",
+    "CsvDataset": "ps.from_csv(paths)", "make_csv_dataset": "ps.from_csv(paths)",
+    "FixedLengthRecordDataset": "ps.from_records(paths, record_bytes)",
     "TensorDataset": "ps.from_tensor_slices((x, y))",
     "ConcatDataset": "a.concatenate(b)", "IterableDataset": "ps.from_generator(make)",
     "Subset": "ps.from_tensor_slices(indices).map(data.__getitem__)",
@@ -184,7 +190,7 @@ NAMES: dict[str, str] = {
         "and loads its share", "default_collate": "leave it out: batch(n) stacks samples",
     "random_split": "dataset.split(0.8)", "sample_from_datasets": _MIXTURE,
     "choose_from_datasets": _MIXTURE, "MapDataset": "ps.from_index(size, fn)",
-    "IterDataset": "ps.from_generator(make)", "WebDataset": _READER, "Options":
+    "IterDataset": "ps.from_generator(make)", "WebDataset": "ps.from_tar(paths, fields)", "Options":
         "the arguments of ps.Loader", "enumerate": "dataset.enumerate()",
     "image_dataset_from_directory": "ps.image_folder(root)",
     "audio_dataset_from_directory": "ps.audio_folder(root).map(ps.audio.decode(...))",

@@ -96,6 +96,14 @@ def decode(channels: int = 3, *, field: str = "", keep_16_bit: bool = False,
 
 
 @explained
+def encode(format: str = "jpeg", *, quality: int = 90, field: str = "image") -> _native.OpCall:
+    """Encodes uint8 pixels [height, width, channels] as "jpeg" or "png", for writing files."""
+    return _native.encode_image(text("encode", "format", format),
+                                whole("encode", "quality", quality, least=1, most=100),
+                                text("encode", "field", field))
+
+
+@explained
 def one_hot(classes: int, field: str = "label") -> _native.OpCall:
     """Replaces the class numbers in `field` by float32 vectors of length `classes`."""
     return _native.one_hot(whole("one_hot", "classes", classes, least=1, most=2**31 - 1),

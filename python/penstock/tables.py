@@ -1,13 +1,11 @@
-"""Datasets of tables and of lines of text."""
+"""Datasets of tables in memory; those of files are in arrow_files.py."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
 from typing import Any
 
 from . import _native
-from .arguments import items, path, refuse, text
+from .arguments import refuse, text
 from .dataset import Dataset
 from .errors import ConfigError
 from .foreign import explained
@@ -28,7 +26,7 @@ def from_arrow(table: Any, *, nulls: dict[str, Any] | None = None, name: str = "
     text("from_arrow", "name", name)
     if hasattr(table, "with_format") and not hasattr(table, "__arrow_c_stream__"):
         table = table.with_format("arrow")[:]  # Hugging Face, with its selection applied
-    values = _null_values(nulls or {})
+    values = null_values("from_arrow", {} if nulls is None else nulls)
     if hasattr(table, "__arrow_c_stream__"):
         return Dataset(_native.from_arrow(table.__arrow_c_stream__(), values, name))
     if hasattr(table, "__arrow_c_array__"):
@@ -38,30 +36,18 @@ def from_arrow(table: Any, *, nulls: dict[str, Any] | None = None, name: str = "
                              "arrays become a dataset with from_tensor_slices")
 
 
-def _null_values(nulls: Any) -> dict[str, Any]:
+def null_values(word: str, nulls: Any) -> dict[str, Any]:
+    """The values as the engine needs them, by column."""
     if not isinstance(nulls, dict):
-        raise refuse("from_arrow", "nulls", nulls, "is not a dict",
+        raise refuse(word, "nulls", nulls, "is not a dict",
                      'name columns and values, as in nulls={"price": 0.0}')
     values = {}
     for column, value in nulls.items():
-        text("from_arrow", "nulls", column)
+        text(word, "nulls", column)
         if value == [] and isinstance(value, list):
             value = None
         elif not isinstance(value, (bool, int, float, str, bytes)):
-            raise refuse("from_arrow", "nulls", value, f"is no value for column {column!r}",
+            raise refuse(word, "nulls", value, f"is no value for column {column!r}",
                          "use a number, a text, or [] for lists")
         values[column] = value
     return values
-
-
-@explained
-def from_text(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Dataset:
-    """The lines of text files, without their ends, as str.
-
-    `paths` is a path, a pattern ("data/*.txt") or a list of these. The files are searched for line
-    ends once, here, and must not change while the dataset is used. For JSON lines:
-    `ps.from_text("*.jsonl").map(json.loads)`.
-    """
-    if isinstance(paths, (str, bytes, os.PathLike)):
-        paths = [os.fspath(paths)]
-    return Dataset(_native.from_text(items("from_text", "paths", paths, path)))

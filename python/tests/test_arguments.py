@@ -1,9 +1,15 @@
 """Wrong arguments: every public function raises one of penstock's errors."""
 
+import functools
 import inspect
+import io
+import pathlib
+import tarfile
+import tempfile
 
 import numpy as np
 import pytest
+from record_writers import example, frame
 
 import penstock as ps
 from penstock import foreign
@@ -73,6 +79,29 @@ def sound_files(folder):
     (folder / "one").mkdir(exist_ok=True)
     (folder / "one" / "a.wav").write_bytes(b"x")
     return folder
+
+
+@functools.cache
+def record_file(name, content):
+    """The path of a file that lives as long as the tests."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="penstock_arguments_")) / name
+    path.write_bytes(content)
+    return str(path)
+
+
+def tar_of(name, content):
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w") as archive:
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return written.getvalue()
+
+
+def npy_of(values):
+    written = io.BytesIO()
+    np.save(written, np.array(values))
+    return written.getvalue()
 
 
 def picture_files(folder):
@@ -156,7 +185,7 @@ FUNCTIONS = {
     "Dataset.interleave": (lambda: dataset().interleave,
                            {"fn": plain, "cycle": 2, "block": 1, "name": "n", "spec": None}),
     "Dataset.shuffle": (lambda: dataset().shuffle,
-                        {"seed": 1, "reshuffle_each_epoch": True, "window": 2}),
+                        {"seed": 1, "reshuffle_each_epoch": True, "window": 2, "blocks": 2}),
     "Dataset.repeat": (lambda: dataset().repeat, {"count": 2}),
     "Dataset.take": (lambda: dataset().take, {"count": 2}),
     "Dataset.skip": (lambda: dataset().skip, {"count": 2}),
@@ -191,7 +220,22 @@ FUNCTIONS = {
     "Dataset.tokenize": (lambda: ps.from_tensor_slices(["a b", "c"]).tokenize,
                          {"tokenizer": plain, "field": "", "to": "", "workers": 0}),
     "from_arrow": (None, {}),
-    "from_text": (None, {}),
+    "from_arrow_files": (lambda: ps.from_arrow_files, {"paths": "none.arrow"}),
+    "from_parquet": (lambda: ps.from_parquet, {"paths": "none.parquet"}),
+    "from_text": (lambda: ps.from_text, {"paths": record_file("a.txt", b"one\ntwo\n")}),
+    "from_tfrecord": (lambda: ps.from_tfrecord,
+                      {"paths": record_file("a.tfrecord", frame(example(x=[1, 2]))),
+                       "spec": {"x": ps.Feature("int64", (2,))}}),
+    "from_tar": (lambda: ps.from_tar, {"paths": record_file("a.tar", tar_of("a.cls", b"3"))}),
+    "from_csv": (lambda: ps.from_csv, {"paths": record_file("a.csv", b"x,y\n1,a\n")}),
+    "from_jsonl": (lambda: ps.from_jsonl, {"paths": record_file("a.jsonl", b'{"x": 1}\n')}),
+    "from_records": (lambda: ps.from_records,
+                     {"paths": record_file("a.bin", bytes(12)), "record_bytes": 4}),
+    "from_npy": (lambda: ps.from_npy, {"paths": record_file("a.npy", npy_of([1, 2]))}),
+    "from_mds": (lambda: ps.from_mds, {"folder": "none"}),
+    "write_records": (lambda: ps.write_records, {"dataset": dataset(), "folder": "written"}),
+    "Feature": (lambda: ps.Feature, {"dtype": "int64"}),
+    "WrittenRecords": (None, {}),
     "Dataset.batch_by_tokens": (lambda: documents().batch_by_tokens,
                                 {"max_tokens": 100, "boundaries": [50], "field": "", "values": 0,
                                  "side": "left", "tail": "short", "drop_remainder": False,
@@ -214,7 +258,11 @@ FUNCTIONS = {
     "Dataset.unbatch": (lambda: dataset().batch(2).unbatch, {}),
     "Dataset.rebatch": (lambda: dataset().batch(2).rebatch,
                         {"size": 3, "tail": "short", "drop_remainder": False}),
-    "Dataset.cache": (lambda: dataset().cache, {"bytes_max": 9}),
+    "Dataset.cache": (lambda: dataset().cache, {"folder": None, "bytes_max": 9, "place": "here",
+                                               "when_full": "recompute"}),
+    "Dataset.snapshot": (lambda: dataset().snapshot, {"folder": "snapshot"}),
+    "Dataset.save": (lambda: dataset().save, {"folder": "save", "files": 1, "overwrite": True}),
+    "load": (lambda: ps.load, {"folder": "nothing"}),
     "Dataset.prefetch": (lambda: dataset().prefetch, {"steps": 1, "bytes": 1}),
     "Dataset.with_options": (lambda: dataset().with_options,
                              {"name": "n", "threads": 1, "lookahead_bytes": 1}),
@@ -281,6 +329,8 @@ FUNCTIONS = {
     "image.decode": (lambda: ps.image.decode,
                      {"channels": 3, "field": "", "keep_16_bit": False, "fast_scale": False,
                       "pixels_max": 1 << 20}),
+    "image.encode": (lambda: ps.image.encode,
+                     {"format": "png", "quality": 90, "field": "image"}),
     "image.one_hot": (lambda: ps.image.one_hot, {"classes": 3, "field": "label"}),
     "image.mixup": (lambda: ps.image.mixup, {"alpha": 0.2, "chance": 1.0, "seed": 1,
                                              "image": "image", "label": "label"}),
@@ -356,7 +406,8 @@ def test_every_public_function_is_covered():
 
 
 @pytest.mark.parametrize("name", [name for name, (make, _) in FUNCTIONS.items() if make])
-def test_wrong_values_raise_penstocks_own_errors(name, tmp_path):
+def test_wrong_values_raise_penstocks_own_errors(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some values are names of folders
     make, right = FUNCTIONS[name]
     right = {**defaults_of(make()),
              **{key: value(tmp_path) if value is picture_files or value is sound_files else value
@@ -448,7 +499,7 @@ FOREIGN = {
     "use size=": lambda: dataset().batch(batch_size=2),
     "use cycle=": lambda: dataset().interleave(plain, cycle_length=2),
     "use block=": lambda: dataset().interleave(plain, block_length=2),
-    "a cache is in memory": lambda: dataset().cache("file"),
+    'cache("folder")': lambda: dataset().cache(filename="file"),
     "i + start": lambda: dataset().enumerate(start=5),
     "prefetches by itself": lambda: dataset().prefetch(buffer_size=2),
     "use count=": lambda: dataset().shard(num_shards=2, index=0),
@@ -474,7 +525,7 @@ FOREIGN_NAMES = {
     "`for x in dataset` yields NumPy values": lambda: dataset().as_numpy_iterator(),
     "fields whose rows differ in size are ragged": lambda: dataset().sparse_batch(2),
     "ps.Loader(dataset.batch(n))": lambda: ps.DataLoader,
-    "there is no reader of this format yet": lambda: ps.TFRecordDataset("x"),
+    "ps.from_tfrecord(paths, raw=True)": lambda: ps.TFRecordDataset("x"),
     "Loader(dataset, on_error": lambda: dataset().ignore_errors(),
     "leave it out: functions run in parallel": lambda: ps.AUTOTUNE,
     "did you mean shuffle?": lambda: dataset().suffle(),

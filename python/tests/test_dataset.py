@@ -89,6 +89,21 @@ def test_verbs_of_order_and_number():
     assert values(numbers.shuffle(seed=1)) != list(range(10))
 
 
+def test_blocks_are_shuffled_and_mixed_by_windows():
+    data = ps.range(100).shuffle(seed=1, blocks=10, window=20)
+    order = values(data)
+    assert sorted(order) == list(range(100))
+    windows = [{number // 10 for number in order[i : i + 20]} for i in range(0, 100, 20)]
+    assert all(len(blocks) == 2 for blocks in windows) and set.union(*windows) == set(range(10))
+    assert order != values(data), "each epoch has its own order"
+    assert "blocks=10, window=20" in data.describe()
+    for wrong in (ps.range(9).batch(2), ps.range(9).filter(lambda x: x > 2), ps.range(9).repeat()):
+        with pytest.raises(ps.ConfigError, match="before|window"):
+            wrong.shuffle(blocks=3)
+    with pytest.raises(ps.ConfigError, match="blocks=0"):
+        ps.range(9).shuffle(blocks=0)
+
+
 def test_functions_get_a_tuple_as_arguments_and_a_dict_as_one(table):
     pairs = ps.zip(ps.range(3), ps.range(3)).map(lambda a, b: a + b)
     assert values(pairs) == [0, 2, 4]
@@ -120,7 +135,7 @@ def test_split_is_exact_and_raises_if_a_part_would_be_empty():
 
 def test_the_length_after_select_is_known_once_it_is_resolved():
     chosen = ps.range(20).select(lambda x: x % 7 == 0)
-    with pytest.raises(TypeError, match=r"before select\(\) has run: call resolve\(\)"):
+    with pytest.raises(TypeError, match=r"before select\(\) has run.*call resolve\(\)"):
         len(chosen)
     assert len(chosen.resolve()) == 3
     first, second = chosen.split(0.34)

@@ -442,35 +442,33 @@ def test_c_shuffle_then_shard():
         assert sorted(sum(rows, [])) == list(range(100))
 
 
-def test_c_cache_partial():
+def test_c_cache_partial(tmp_path):
     calls = []
-    loader = ps.Loader(ps.range(100).map(lambda x: calls.append(int(x)) or x).cache().take(8)
-                       .batch(4))
-    for _ in range(3):
-        assert rows_of(loader) == list(range(8))
-    assert sorted(calls) == list(range(8))
+    data = ps.range(100).map(lambda x: calls.append(int(x)) or x, name="x")
+    for cached, last in ((data.cache(), 8), (data.cache(tmp_path), 8), (data.cache(tmp_path), 90)):
+        loader = ps.Loader(cached.take(last).batch(4))
+        assert all(rows_of(loader) == list(range(last)) for _ in range(3))
+    assert sorted(calls) == sorted([*range(8), *range(90)])
 
 
-def test_c_cache_two_readers():
+def test_c_cache_two_readers(tmp_path):  # two processes: test_stored.py
     calls = []
-    dataset = ps.range(20).map(lambda x: calls.append(int(x)) or x).cache().batch(4)
-    first, second = iter(ps.Loader(dataset)), iter(ps.Loader(dataset))
-    pairs = list(zip(first, second))
-    assert all((a.numpy() == b.numpy()).all() for a, b in pairs)
-    loader = ps.Loader(dataset)
-    calls.clear()
-    assert rows_of(loader) == list(range(20)) and calls == []
+    data = ps.range(20).map(lambda x: calls.append(int(x)) or x, name="x")
+    for dataset in (data.cache().batch(4), data.cache(tmp_path).batch(4)):
+        first, second = iter(ps.Loader(dataset)), iter(ps.Loader(dataset))
+        assert all((a.numpy() == b.numpy()).all() for a, b in zip(first, second))
+        calls.clear()
+        assert rows_of(ps.Loader(dataset)) == list(range(20)) and calls == []
 
 
 def test_c_random_cache(capfd):
     noisy = ps.range(8).map(lambda x, rng: x + rng.normal(), name="noisy")
-    wrong, right = ps.Loader(noisy.cache().batch(4)), ps.Loader(ps.range(8).cache().map(
-        lambda x, rng: x + rng.normal()).batch(4))
+    wrong, right = ps.Loader(noisy.cache().batch(4)), ps.Loader(noisy.cache(place="auto").batch(4))
     assert rows_of(wrong) == rows_of(wrong) and rows_of(right) != rows_of(right)
     told = [line for line in capfd.readouterr().err.splitlines() if "cache" in line]
     assert len(told) == 1 and '"noisy"' in told[0] and "every epoch" in told[0]
     assert '"noisy"' in wrong.plan.explain().split("warning:")[1]
-    assert "warning:" not in right.plan.explain()
+    assert "warning:" not in right.plan.explain() and "was moved" in right.plan.explain()
 
 
 def test_c_workers_epochs():

@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -93,6 +94,112 @@ def test_what_is_not_a_table_is_refused():
         ps.from_arrow(Table([1]), nulls={"x": object()})
     with pytest.raises(ps.ConfigError, match="name a number"):
         ps.from_arrow(Table([1]), nulls={"x": "text"})
+
+
+class Stream(ctypes.Structure):
+    pass
+
+
+GET = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+LAST_ERROR = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+Stream._fields_ = [("get_schema", GET), ("get_next", GET), ("get_last_error", LAST_ERROR),
+                   ("release", RELEASE), ("private_data", ctypes.c_void_p)]
+POINTER_OF = ctypes.pythonapi.PyCapsule_GetPointer
+POINTER_OF.restype = ctypes.c_void_p
+POINTER_OF.argtypes = [ctypes.py_object, ctypes.c_char_p]
+KEPT = []  # what engine threads may still release
+
+
+class Streamed:
+    """The batch of a Table as a stream, whose functions run without the interpreter's lock."""
+
+    def __init__(self, table):
+        self.parts = table.__arrow_c_array__()
+        self.left = [ctypes.sizeof(Array)]
+        self.stream = Stream(GET(self.schema), GET(self.next), LAST_ERROR(lambda _: None),
+                             RELEASE(lambda _: None), None)
+        KEPT.append((self, table))
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return CAPSULE(ctypes.addressof(self.stream), b"arrow_array_stream", None)
+
+    def schema(self, _, out):
+        ctypes.memmove(out, POINTER_OF(self.parts[0], b"arrow_schema"), ctypes.sizeof(Schema))
+        return 0
+
+    def next(self, _, out):
+        if self.left:
+            ctypes.memmove(out, POINTER_OF(self.parts[1], b"arrow_array"), self.left.pop())
+        else:
+            ctypes.memset(out, 0, ctypes.sizeof(Array))
+        return 0
+
+
+def chunked(load, rows, **options):
+    """A dataset of chunks of `rows` rows, in two files."""
+    chunks = [(each, i % 2, i // 2, 0) for i, each in enumerate(rows)]
+    schema, keep = Table([0.0]).__arrow_c_array__()
+    KEPT.append(keep)
+    return ps.Dataset(ps._native.from_arrow_chunks(
+        schema, [b"a.table", b"b.table"], chunks, load, {},
+        {"word": "from_chunks", "chunk_word": "part", "name": "", "identity": "",
+         "chunk_bytes_max": 0, **options}))
+
+
+def test_chunks_are_loaded_once_by_any_thread():
+    loads = []
+
+    def load(chunk):
+        loads.append(chunk)
+        return Streamed(Table([10 * chunk + i for i in range(10)]))
+
+    rows = chunked(load, [10] * 8)
+    assert len(rows) == 80 and rows.element_spec == {"x": ps.Field("float64")} and not loads
+    with ps.Loader(rows.shuffle(seed=1).batch(5), threads=4) as loader:
+        for _ in range(3):
+            assert sorted(sum((batch["x"].tolist() for batch in loader), [])) == list(range(80))
+    assert sorted(loads) == list(range(8))
+    small = chunked(load, [10] * 8, chunk_bytes_max=1)
+    assert [float(row["x"]) for row in small] == list(range(80))
+
+
+def test_a_chunk_that_fails_is_named_with_its_file():
+    def load(chunk):
+        if chunk == 3:
+            raise ValueError("it is cut")
+        return Streamed(Table([0.5] * (4 if chunk == 1 else 2)))
+
+    rows = chunked(load, [2] * 4)
+    with pytest.raises(ps.SampleError, match=r"part 1: ValueError: it is cut.*b\.table"):
+        rows.sample(7)
+    with pytest.raises(ps.SampleError, match=r"part 0: it has 4 rows, not 2.*b\.table"):
+        rows.sample(2)
+    with ps.Loader(rows.shuffle(seed=1).batch(3), on_error="skip", threads=2) as loader:
+        assert sum(len(batch) for batch in loader) == 4
+        assert len(loader.ledger) == 4
+    with pytest.raises(ps.SampleError, match="__arrow_c_stream__"):
+        chunked(lambda chunk: chunk, [2]).sample(0)
+
+
+def test_errors_of_a_chunk_that_may_pass_are_retried_and_interrupts_are_raised():
+    raised = [OSError(5, "Input/output error"), TimeoutError("slow")]
+
+    def load(chunk):
+        if raised:
+            raise raised.pop()
+        return Streamed(Table([0.5]))
+
+    assert float(chunked(load, [1]).sample(0)["x"]) == 0.5
+    raised.append(SystemExit(3))
+    with pytest.raises(SystemExit):
+        list(ps.Loader(chunked(load, [1]).batch(1), on_error="skip"))
+
+
+def test_without_pyarrow_files_are_refused(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for read in (ps.from_parquet, ps.from_arrow_files):
+        with pytest.raises(ps.ConfigError, match="pyarrow cannot be imported.*pip install pyarrow"):
+            read("x.parquet")
 
 
 def test_lines_of_text(tmp_path):

@@ -299,10 +299,30 @@ def test_cache_read_in_part():
     assert sorted(calls) == list(range(8))
 
 
-@says("cache(filename): keeps elements in a file", missing="a cache in a file")
-def test_cache_takes_no_file():
-    with pytest.raises(TypeError):
-        ps.range(5).cache("file")
+@says("cache(filename): keeps elements in a file",
+      differs="a folder, which other processes may use at the same time")
+def test_cache_in_a_folder(tmp_path):
+    calls = []
+    for _ in range(2):
+        dataset = ps.range(5).map(lambda x: calls.append(1) or x ** 2, name="square")
+        assert elements(dataset.cache(tmp_path / "cache")) == [0, 1, 4, 9, 16]
+    assert len(calls) == 5
+
+
+@says("save(path) and load(path): the elements with their structure")
+def test_save_and_load(tmp_path):
+    ps.range(3).map(lambda x: {"x": x, "text": "ab"}).save(tmp_path / "saved")
+    loaded = ps.load(tmp_path / "saved")
+    assert [(int(each["x"]), each["text"]) for each in loaded] == [(0, "ab"), (1, "ab"), (2, "ab")]
+
+
+@says("snapshot(path): the first use writes, later ones read")
+def test_snapshot(tmp_path):
+    calls = []
+    for _ in range(2):
+        dataset = ps.range(5).map(lambda x: calls.append(1) or x, name="x").snapshot(tmp_path / "s")
+        assert elements(dataset) == [0, 1, 2, 3, 4]
+    assert len(calls) == 5
 
 
 @says("prefetch(2): prepares later elements while the current one is processed",
@@ -446,9 +466,6 @@ MISSING_VERBS = {
     "group_by_window": "a generator",
     "unique": "`numpy.unique` on the array, or `filter`",
     "rejection_resample": "`filter(lambda x, rng: ...)`",
-    "save": "`numpy.save`",
-    "load": "`from_tensor_slices(numpy.load(file, mmap_mode=\"r\"))`",
-    "snapshot": "`cache()`, in memory",
     "fingerprint": "nothing; C++ has `digests()`",
     "options": "`with_options(...)`, arguments of `ps.Loader`",
     "prefetch_to_device": "`batch.torch()` and `.to(device)`",
