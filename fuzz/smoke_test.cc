@@ -14,6 +14,11 @@
 
 #include "fuzz/audio_seeds.h"
 #include "fuzz/image_seeds.h"
+#include "fuzz/mds_seeds.h"
+#include "fuzz/npy_seeds.h"
+#include "fuzz/rows_seeds.h"
+#include "fuzz/tar_seeds.h"
+#include "fuzz/tfrecord_seeds.h"
 
 // tests/CMakeLists.txt gives each target's function a name of its own.
 extern "C" {
@@ -25,6 +30,14 @@ int fuzz_image(const std::uint8_t* data, std::size_t size);
 int fuzz_png(const std::uint8_t* data, std::size_t size);
 int fuzz_jpeg(const std::uint8_t* data, std::size_t size);
 int fuzz_audio(const std::uint8_t* data, std::size_t size);
+int fuzz_tfrecord(const std::uint8_t* data, std::size_t size);
+int fuzz_tar(const std::uint8_t* data, std::size_t size);
+int fuzz_compressed(const std::uint8_t* data, std::size_t size);
+int fuzz_npy(const std::uint8_t* data, std::size_t size);
+int fuzz_mds(const std::uint8_t* data, std::size_t size);
+int fuzz_rows(const std::uint8_t* data, std::size_t size);
+int fuzz_csv(const std::uint8_t* data, std::size_t size);
+int fuzz_jsonl(const std::uint8_t* data, std::size_t size);
 }
 
 namespace penstock::fuzz {
@@ -49,7 +62,8 @@ Seeds seeds_of(const std::string& target) {
           {target, entry.path().filename(), Values(std::istreambuf_iterator<char>(in), {})});
     }
   }
-  for (Seeds made : {image_seeds(), audio_seeds()})
+  for (Seeds made : {image_seeds(), audio_seeds(), tfrecord_seeds(), tar_seeds(), npy_seeds(),
+                     rows_seeds(), mds_seeds()})
     for (Seed& seed : made)
       if (seed.target == target) seeds.push_back(std::move(seed));
   std::ranges::sort(seeds, {}, &Seed::name);
@@ -121,8 +135,32 @@ TEST(FuzzSmokeTest, PngAsLibpngReadsIt) {
 TEST(FuzzSmokeTest, RegionsOfJpeg) {
   run_all("jpeg", fuzz_jpeg);
 }
+TEST(FuzzSmokeTest, FoldersOfRows) {
+  run_all("rows", fuzz_rows);
+}
 TEST(FuzzSmokeTest, Recordings) {
   run_all("audio", fuzz_audio);
+}
+TEST(FuzzSmokeTest, TfrecordFilesAndExamples) {
+  run_all("tfrecord", fuzz_tfrecord);
+}
+TEST(FuzzSmokeTest, TarFiles) {
+  run_all("tar", fuzz_tar);
+}
+TEST(FuzzSmokeTest, MdsShardsAndTheirIndex) {
+  run_all("mds", fuzz_mds);
+}
+TEST(FuzzSmokeTest, CompressedFiles) {
+  run_all("compressed", fuzz_compressed);
+}
+TEST(FuzzSmokeTest, ArraysOfNumPy) {
+  run_all("npy", fuzz_npy);
+}
+TEST(FuzzSmokeTest, CsvFilesAsTheyWereWritten) {
+  run_all("csv", fuzz_csv);
+}
+TEST(FuzzSmokeTest, JsonLinesByBothParsers) {
+  run_all("jsonl", fuzz_jsonl);
 }
 
 }  // namespace
