@@ -7,7 +7,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := g++ cmake ninja-build ccache mold python3 python3-venv python3-dev libfmt-dev nlohmann-json3-dev \
             libgtest-dev libgmock-dev libcli11-dev clang-19 clang-tidy-19 clang-format-19 \
             libclang-rt-19-dev pkg-config libjpeg62-turbo-dev libpng-dev libdeflate-dev \
-            libwebp-dev libsndfile1-dev libsoxr-dev libhwy-dev libgloo-dev
+            libwebp-dev libsndfile1-dev libsoxr-dev zlib1g-dev libzstd-dev libsimdjson-dev libhwy-dev libgloo-dev
 TORCH_VERSION := 2.13.0
 # Nothing below is one of several processes, whatever started it.
 unexport RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TF_CONFIG SLURM_STEP_ID OMPI_COMM_WORLD_RANK \
@@ -115,9 +115,15 @@ $(FRAMEWORKS)/hf/ready: | .venv/bin/pytest
 	$(@D)/bin/pip install -q --disable-pip-version-check datasets tokenizers transformers pyarrow polars duckdb cloudpickle
 	@touch $@
 
+$(FRAMEWORKS)/records/ready: | .venv/bin/pytest
+	.venv/bin/python -m venv $(@D)
+	$(@D)/bin/pip install -q --disable-pip-version-check torch==$(TORCH_VERSION) 'numpy>=2,<3' 'pytest>=7'
+	$(@D)/bin/pip install -q --disable-pip-version-check webdataset pandas pyarrow pillow mosaicml-streaming cloudpickle
+	@touch $@
+
 FRAMEWORK_TESTS := python/tests/frameworks
 FRAMEWORK_PYTEST := -m pytest -W ignore::DeprecationWarning -W ignore::UserWarning:torch
-test-frameworks: python $(FRAMEWORKS)/torch/ready $(FRAMEWORKS)/tensorflow/ready $(FRAMEWORKS)/hf/ready  ## torch, Keras on its three backends, Hugging Face (9 GB); `make test` runs only torch's
+test-frameworks: python $(FRAMEWORKS)/torch/ready $(FRAMEWORKS)/tensorflow/ready $(FRAMEWORKS)/hf/ready $(FRAMEWORKS)/records/ready  ## torch, Keras on its three backends, Hugging Face, files of TensorFlow and webdataset (11 GB); `make test` runs only torch's
 	@for backend in torch jax tensorflow; do \
 	  environment=$(FRAMEWORKS)/torch; [ $$backend = tensorflow ] && environment=$(FRAMEWORKS)/tensorflow; \
 	  echo "test-frameworks: Keras on $$backend"; \
@@ -129,6 +135,12 @@ test-frameworks: python $(FRAMEWORKS)/torch/ready $(FRAMEWORKS)/tensorflow/ready
 	@echo "test-frameworks: Hugging Face"
 	@PYTHONPATH=$(CURDIR)/build/dev/python $(FRAMEWORKS)/hf/bin/python $(FRAMEWORK_PYTEST) \
 	  $(FRAMEWORK_TESTS)/test_hf*.py $(FRAMEWORK_TESTS)/test_torch_ragged.py
+	@echo "test-frameworks: files of TensorFlow"
+	@PYTHONPATH=$(CURDIR)/build/dev/python $(FRAMEWORKS)/tensorflow/bin/python $(FRAMEWORK_PYTEST) \
+	  $(FRAMEWORK_TESTS)/test_tf_records.py
+	@echo "test-frameworks: files of webdataset, pandas and Streaming"
+	@PYTHONPATH=$(CURDIR)/build/dev/python $(FRAMEWORKS)/records/bin/python $(FRAMEWORK_PYTEST) \
+	  $(FRAMEWORK_TESTS)/test_records.py
 	@echo "test-frameworks: all passed"
 
 wheel: setup  ## a wheel that runs with nothing installed, and its test (PYTHONS="python3.10 python3.13")
@@ -174,11 +186,11 @@ scenarios-smoke: python  ## three rows of scenarios-off, Python only
 mutants: setup .venv/torch  ## one-line bugs that a test must detect, in every part (ONLY=part of a name)
 	python3 tests/mutants/run.py $(addprefix --only ,$(ONLY))
 
+FUZZ_TARGETS := state plan folder_index megatron image png jpeg audio tfrecord tar compressed npy rows csv jsonl mds
 fuzz: setup  ## each parser for SECONDS=30
 	cmake --preset fuzz >/dev/null && cmake --build --preset fuzz -- --quiet
-	@build/fuzz/fuzz/write_seeds build/fuzz/seeds && mkdir -p build/fuzz/seeds/state build/fuzz/seeds/plan \
-	  build/fuzz/seeds/folder_index build/fuzz/seeds/megatron
-	@for target in state plan folder_index megatron image png jpeg audio; do mkdir -p build/fuzz/corpus/$$target && \
+	@build/fuzz/fuzz/write_seeds build/fuzz/seeds && mkdir -p $(addprefix build/fuzz/seeds/,$(FUZZ_TARGETS))
+	@for target in $(FUZZ_TARGETS); do mkdir -p build/fuzz/corpus/$$target && \
 	  build/fuzz/fuzz/$${target}_fuzz -max_total_time=$(or $(SECONDS),30) -max_len=4096 \
 	    build/fuzz/corpus/$$target build/fuzz/seeds/$$target \
 	    $$(ls -d fuzz/corpus/$$target 2>/dev/null) || exit 1; done

@@ -90,6 +90,7 @@ inline std::vector<Pipeline> pipelines() {
   add(numbers(13).batch(4, {.drop_remainder = true}).unbatch().batch(5));
   add(numbers(13).map(cast(Dtype::f32)).batch(4));
   add(numbers(17).shuffle({.seed = 3, .window = 5}).repeat(2).batch(4));
+  add(numbers(17).shuffle({.seed = 3, .window = 5, .blocks = 3}).repeat(2).batch(4));
   add(drawn(numbers(17)).window(4, {.shift = 3}).shuffle().repeat(2).batch(3));
   add(drawn(numbers(17)).window(5, {.stride = 2, .drop_remainder = false}).batch(2));
   // One verb each after batch, and several.

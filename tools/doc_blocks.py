@@ -74,8 +74,10 @@ class Toolchain(NamedTuple):
         launcher = ["ccache"] if shutil.which("ccache") else []
         mold = ["-fuse-ld=mold"] if shutil.which("mold") else []
         optional = {"DEFLATE_FOUND": "-ldeflate", "WEBP_FOUND": "-lwebp",
-                    "SNDFILE_FOUND": "-lsndfile", "SOXR_FOUND": "-lsoxr", "HWY_DIR": "-lhwy"}
-        library = [str(build / "libpenstock.a"), "-lfmt", "-ljpeg", "-lpng"]
+                    "SNDFILE_FOUND": "-lsndfile", "SOXR_FOUND": "-lsoxr", "ZSTD_FOUND": "-lzstd",
+                    "SIMDJSON_FOUND": "-lsimdjson",
+                    "HWY_DIR": "-lhwy"}
+        library = [str(build / "libpenstock.a"), "-lfmt", "-ljpeg", "-lpng", "-lz"]
         library += [name for key, name in optional.items()
                     if settings.get(key, "") not in ("", "0") and "NOTFOUND" not in settings[key]]
         compile_flags = [*launcher, *compiler, "-I", str(ROOT / "include"), "-c"]

@@ -116,7 +116,8 @@ def libraries(site: Path) -> set[str]:
 def hidden(*command: object) -> list[object]:
     """The command in a mount namespace where no system copy of what we bring can be read."""
     patterns = ("libjpeg*", "libpng*", "libdeflate*", "libwebp*", "libhwy*", "libfmt*",
-                "libsndfile*", "libsoxr*", "libFLAC*", "libvorbis*", "libogg*", "libopus*")
+                "libsndfile*", "libsoxr*", "libFLAC*", "libvorbis*", "libogg*", "libopus*",
+                "libzstd*", "libsimdjson*")
     places = [path for folder in ("/usr/lib", "/lib", "/usr/local/lib") for pattern in patterns
               for path in Path(folder).glob(f"**/{pattern}.so*") if not path.is_symlink()]
     covers = "\n".join(f"mount --bind /dev/null '{path}'" for path in sorted(set(places)))

@@ -218,8 +218,23 @@ class Maker:
         return part.over(part.sizes[index::count], op="shard", count=count, index=index)
 
     def shuffle(self, part: Part) -> Part:
+        part = self.whole_shuffle(part)
+        if not part.batched and self.chance(0.5):
+            part.node.update(self.blocks(len(part.sizes)))
+        return part
+
+    def whole_shuffle(self, part: Part) -> Part:
         reshuffle = self.chance(0.7)
         return part.over(part.sizes, op="shuffle", seed=self.seed(), reshuffle=reshuffle)
+
+    def blocks(self, length: int) -> dict:
+        """The sizes of a shuffle of blocks."""
+        rng = self.rng
+        size = rng.choice([1, rng.randint(2, 8), rng.randint(2, 8), rng.randint(2, 64),
+                           max(1, length // 3), length + 1])
+        window = rng.choice([1, rng.randint(1, 4 * size), rng.randint(size, 8 * size),
+                             max(1, length), 2**62])
+        return {"blocks": size} | ({"window": window} if self.chance(0.6) else {})
 
     def cache(self, part: Part) -> Part | None:
         fits = not part.whole and (not part.batched or rows_stay(part.node))
@@ -463,6 +478,8 @@ def features(case: dict, reply: dict) -> set[str]:
             found.add(f"{op} -1")
         if op == "shuffle":
             found.add("shuffle reshuffled" if node["reshuffle"] else "shuffle fixed")
+            if node.get("blocks"):
+                found.add("shuffle blocks of a window" if "window" in node else "shuffle blocks")
     sessions, replies = case["sessions"], reply["sessions"]
     steps = [step for each in replies for step in each["steps"]]
     found.add("elastic" if reply["elastic"] else "not elastic")
@@ -502,7 +519,8 @@ FEATURES = [
     "tail short", "tail drop", "tail even", "tail pad", "tail wrap", "tail strict",
     "padded row", "batch G", "batch fixed size", "repeat endless", "repeat endless thrice",
     "repeat 0",
-    "take -1", "skip -1", "shuffle reshuffled", "shuffle fixed",
+    "take -1", "skip -1", "shuffle reshuffled", "shuffle fixed", "shuffle blocks",
+    "shuffle blocks of a window",
     "elastic", "not elastic", "empty dataset", "empty share", "several epochs",
     "epoch end inside a session", "zero threads", "several loaders", "several local shares",
     "held batches", "pull 0", "resume", "resume inside an epoch", "resume at an epoch's start",

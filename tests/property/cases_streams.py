@@ -140,7 +140,7 @@ def node_features(node: dict) -> set[str]:
             found |= {f"inner {each['op']}" for each in nodes(node["inner"])}
             if has_faulty(node["inner"]):
                 found.add("inner failure")
-    elif op == "shuffle" and node.get("window"):
+    elif op == "shuffle" and node.get("window") and not node.get("blocks"):
         found = {"shuffle windows"}
     elif op == "split":
         found = {"split"}

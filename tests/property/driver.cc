@@ -76,6 +76,7 @@ class Builder {
       ShuffleOptions options{.seed = node.at("seed").get<std::uint64_t>(),
                              .reshuffle_each_epoch = node.at("reshuffle").get<bool>()};
       if (node.contains("window")) options.window = node["window"].get<std::uint64_t>();
+      if (node.contains("blocks")) options.blocks = node["blocks"].get<std::uint64_t>();
       return in.shuffle(options);
     }
     if (op == "repeat") return in.repeat(number("count"));

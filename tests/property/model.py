@@ -16,6 +16,8 @@ from fields import RAGGED_FIELDS, on_integers, ragged_values, resized, total_of
 Order = Callable[[int, int, int, int], list]  # (size, seed, pass, round) -> permutation
 MASK64 = 2**64 - 1
 MASK32 = 2**32 - 1
+GOLDEN = 0x9E3779B97F4A7C15
+BLOCKS, MIXED = 0x626C6F636B73, 0x6D69786564  # "blocks", "mixed": whose permutations are their own
 ENDLESS_ROUNDS = 2**32  # the number of rounds of repeat(-1) where rounds are numbered
 SINGLE = [("", "i64")]  # the fields of an element that is one number
 
@@ -225,6 +227,9 @@ class Model:
         elif op == "shuffle":
             items = list(inputs[0])
             when = (pass_, round_) if spec["reshuffle"] else (0, 0)
+            if spec.get("blocks"):
+                yield from self.mixed_blocks(spec, items, when)
+                return
             yield from (items[i] for i in self.permutation(len(items), spec["seed"], *when))
         elif op == "repeat":
             yield from self.repeated(node, pass_, round_, start, lap)
@@ -296,6 +301,17 @@ class Model:
         if sorted(order) != list(range(size)):
             raise ValueError(f"order{(size, seed, pass_, round_)} is no permutation: {order[:20]}")
         return order
+
+    def mixed_blocks(self, spec: dict, rows: list, when: tuple) -> Iterator[Row]:
+        """The blocks in random order, then each window of blocks as one shuffle of its rows."""
+        size, seed = spec["blocks"], spec["seed"]
+        blocks = [rows[i : i + size] for i in range(0, len(rows), size)]
+        order = self.permutation(len(blocks), random_key(seed, BLOCKS), *when)
+        together = -(-spec["window"] // size) if spec.get("window") else 16
+        for window, first in enumerate(range(0, len(blocks), together)):
+            mixed = [row for i in order[first : first + together] for row in blocks[i]]
+            own = (random_key(seed, MIXED) + window * GOLDEN) & MASK64
+            yield from (mixed[i] for i in self.permutation(len(mixed), own, *when))
 
     def session(self, session: dict, state: tuple) -> tuple[list, tuple]:
         """The steps that a session delivers from a state (epoch, step, position), and its end.

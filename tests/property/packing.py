@@ -15,7 +15,7 @@ NO_LABEL = -100
 
 
 def is_whole_shuffle(spec: dict) -> bool:
-    return spec["op"] == "shuffle" and not spec.get("window")
+    return spec["op"] == "shuffle" and not spec.get("window") and not spec.get("blocks")
 
 
 def bucket_sizes(spec: dict) -> list[tuple[int, int, int]]:

@@ -9,7 +9,7 @@ numbers. Only the last shuffle before them may reshuffle.
 import random
 from dataclasses import replace
 
-from cases import Maker, Part, op_names
+from cases import Part, op_names
 from fields import RAGGED_FIELDS, is_open
 from model import is_known
 from packing import BLOCK_DOCUMENTS
@@ -210,7 +210,7 @@ class RaggedMaker(StreamMaker):
         """Steps of samples of similar lengths."""
         part = self.documents(self.ragged_shape(), 0)
         if self.chance(0.6):
-            part = Maker.shuffle(self, part)
+            part = self.whole_shuffle(part)
         paths = [path for path, kind in fields_of(part.node) if is_open(kind)]
         node = {"field": self.rng.choice(paths), "tail": self.rng.choice(
             ["short", "drop", "even", "pad", "wrap"])}
@@ -248,7 +248,7 @@ class RaggedMaker(StreamMaker):
                      ("enumerate", ("tokens",))]
             part = self.documents(self.rng.choices(kinds, [40, 25, 15, 10, 10])[0], depth)
         if self.chance(0.55):
-            part = Maker.shuffle(self, part)
+            part = self.whole_shuffle(part)
         field = self.rng.choice([path for path, kind in fields_of(part.node) if kind == "i32[]"])
         masked = field.endswith("t") and self.chance(0.5)
         node = {"length": length, "how": self.rng.choice(["stream", "best_fit"]),

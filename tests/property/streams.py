@@ -9,12 +9,11 @@ from itertools import compress, count, islice
 from typing import Any, Iterator
 
 from fields import form_shares, on_integers
-from model import (MASK64, NO_ID, Model, Node, Order, Row, Step, each_row, is_known, nested_round,
-                   occurrence, random_key, shares, wrap)
+from model import (GOLDEN, MASK64, NO_ID, Model, Node, Order, Row, Step, each_row, is_known,
+                   nested_round, occurrence, random_key, shares, wrap)
 from packing import Document, pack_rows
 from stream_nodes import EXPANDING, StreamNode, passes, spread, throws, total, with_element
 
-GOLDEN = 0x9E3779B97F4A7C15
 MASKED = "masked"  # the fate of a row that a mask rejects; of one that failed it is its key
 SPLIT = 0x73706C6974  # "split": keeps its permutations apart from those of shuffles
 
@@ -83,7 +82,7 @@ class StreamModel(Model):
             ranks = self.permutation(len(rows), random_key(spec["seed"], SPLIT), 0, 0)
             part = first_part(len(rows), spec["fraction"])
             yield from compress(rows, [(r < part) == (spec["half"] == 0) for r in ranks])
-        elif op == "shuffle" and spec.get("window"):
+        elif op == "shuffle" and spec.get("window") and not spec.get("blocks"):
             when = (pass_, round_) if spec["reshuffle"] else (0, 0)
             yield from self.windows(spec, inputs[0], when)
         elif op == "zip":

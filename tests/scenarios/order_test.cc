@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "base/temp_folder_for_tests.h"
 #include "tests/scenarios/article.h"
 
 namespace penstock::scenario {
@@ -54,6 +55,13 @@ Dataset counted(std::int64_t count, std::atomic<int>& made) {
       {.name = "decode"});
 }
 
+/// The same data in a folder, as another run or process defines it.
+Dataset cached_in(const TempFolder& folder, std::int64_t count, std::atomic<int>& made) {
+  CacheOptions options;
+  options.folder = folder.path("cache");
+  return counted(count, made).cache(options);
+}
+
 TEST(Scenario, c_cache_partial) {
   const Told told;
   std::atomic<int> made = 0;
@@ -69,6 +77,15 @@ TEST(Scenario, c_cache_partial) {
   Loader all(cached.batch(4));
   EXPECT_EQ(ids_of_epoch(all), numbers(0, 20));
   EXPECT_EQ(again, 20);
+  // In a folder, also another run.
+  const TempFolder folder;
+  std::atomic<int> stored = 0;
+  Loader run(cached_in(folder, 20, stored).take(8).batch(4));
+  for (int pass = 0; pass < 3; ++pass) EXPECT_EQ(ids_of_epoch(run), numbers(0, 8));
+  EXPECT_EQ(stored, 8);
+  Loader next_run(cached_in(folder, 20, stored).batch(4));
+  EXPECT_EQ(ids_of_epoch(next_run), numbers(0, 20));
+  EXPECT_EQ(stored, 20);
 }
 
 TEST(Scenario, c_cache_two_readers) {
@@ -83,6 +100,14 @@ TEST(Scenario, c_cache_two_readers) {
   Loader shuffled(cached.shuffle({.seed = 1}).batch(3));
   EXPECT_EQ(sorted(ids_of_epoch(shuffled)), numbers(0, 20));
   EXPECT_EQ(made, 20);
+  // Two readers of one folder, defined separately.
+  const TempFolder folder;
+  std::atomic<int> stored = 0;
+  Loader one(cached_in(folder, 20, stored).batch(4), {.threads = 0});
+  Loader other(cached_in(folder, 20, stored).batch(4), {.threads = 0});
+  for (int step = 0; step < 5; ++step)
+    EXPECT_EQ(ids_of(*one.next()), ids_of(*other.next())) << "step " << step;
+  EXPECT_EQ(stored, 20);
 }
 
 TEST(Scenario, c_random_cache) {
@@ -100,6 +125,15 @@ TEST(Scenario, c_random_cache) {
   Loader fresh(Dataset::range(20).cache().map(augment, {.name = "augment"}).batch(20));
   const auto other = ids_of_epoch(fresh);
   EXPECT_NE(ids_of_epoch(fresh), other);
+  EXPECT_EQ(told.texts.size(), 1U);
+  // Or the cache finds that place by itself.
+  std::atomic<int> made = 0;
+  CacheOptions automatic;
+  automatic.place = CachePlace::automatic;
+  Loader moved(counted(20, made).map(augment, {.name = "augment"}).cache(automatic).batch(20));
+  const auto before = ids_of_epoch(moved);
+  EXPECT_NE(ids_of_epoch(moved), before);
+  EXPECT_EQ(made, 20);
   EXPECT_EQ(told.texts.size(), 1U);
 }
 
