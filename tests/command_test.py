@@ -341,16 +341,17 @@ class Packed(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
-        self.lines = "".join(f'{{"id": {i}, "text": "täxt {i}", "x": [{i}, 2]}}\n' for i in range(500))
-        (self.root / "in.jsonl").write_text(self.lines, encoding="utf-8")
+        rows = ({"id": i, "text": f"täxt {i}", "x": [i, 2]} for i in range(500))
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (self.root / "in.jsonl").write_text(lines, encoding="utf-8")
 
-    def pack(self, *more: str) -> subprocess.CompletedProcess[str]:
-        return run("pack", self.root / "in.jsonl", self.root / "out", *more)
+    def pack(self, out: str, *more: object) -> subprocess.CompletedProcess[str]:
+        return run("pack", self.root / "in.jsonl", self.root / out, "--format", *more)
 
     def test_every_format_is_written_once_and_continued(self) -> None:
         for form in ("tfrecord", "tar", "arrow"):
             out = self.root / form
-            done = run("pack", self.root / "in.jsonl", out, "--format", form, "--shards", 3, "--json")
+            done = self.pack(form, form, "--shards", 3, "--json")
             self.assertEqual((done.returncode, done.stderr), (0, ""), done)
             facts = json.loads(done.stdout)
             self.assertEqual((facts["samples"], facts["found"]), (500, 0))
@@ -358,13 +359,13 @@ class Packed(unittest.TestCase):
             self.assertEqual([pathlib.Path(file).name for file in facts["files"]], names)
             written = {name: (out / name).read_bytes() for name in names}
             (out / names[1]).unlink()
-            done = run("pack", self.root / "in.jsonl", out, "--format", form, "--shards", 3)
+            done = self.pack(form, form, "--shards", 3)
             self.assertIn("500 samples in 3 files", done.stdout)
             self.assertIn("; 1 were there", done.stdout)
             self.assertEqual({name: (out / name).read_bytes() for name in names}, written)
 
     def test_arrow_files_are_complete_and_as_large_as_asked(self) -> None:
-        done = self.pack("--format", "arrow", "--shard-size", "5KB", "--json")
+        done = self.pack("out", "arrow", "--shard-size", "5KB", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         files = [pathlib.Path(file).read_bytes() for file in json.loads(done.stdout)["files"]]
         self.assertGreater(len(files), 2)
@@ -374,7 +375,7 @@ class Packed(unittest.TestCase):
         self.assertIn("täxt 499".encode(), files[-1])
 
     def test_other_formats_are_refused(self) -> None:
-        done = self.pack("--format", "zip")
+        done = self.pack("out", "zip")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("arrow", done.stderr)
 

@@ -355,7 +355,8 @@ def write_records(dataset: Dataset, folder: Path, format: str = "tfrecord", *, s
     nested dicts. Fields that nothing declares are those of 64 samples all over the dataset; a
     sample that does not fit them ends the writing with its number.
     """
-    choice("write_records", "format", text("write_records", "format", format), ("tfrecord", "tar", "arrow"))
+    choice("write_records", "format", text("write_records", "format", format),
+           ("tfrecord", "tar", "arrow"))
     choice("write_records", "on_error", on_error, ("raise", "skip"))
     if progress is not None and not callable(progress):
         raise refuse("write_records", "progress", progress, "is not a function")
