@@ -20,10 +20,11 @@
 namespace penstock {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::SizeIs;
-using testing::ThrowsMessage;
+using ::penstock::testing::ArrowFileView;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
 
 std::string content(const std::string& path) {
   std::ostringstream text;
@@ -33,7 +34,7 @@ std::string content(const std::string& path) {
 
 constexpr const char* kFormats[] = {"tfrecord", "tar", "arrow"};
 
-class WriteRecordsTest : public testing::Test {
+class WriteRecordsTest : public ::testing::Test {
  protected:
   static Dataset numbers(std::int64_t count) {
     return Dataset::range(count).map(
@@ -50,7 +51,7 @@ class WriteRecordsTest : public testing::Test {
     std::vector<std::int64_t> found;
     for (const auto& [name, bytes] : files()) {
       if (!name.ends_with(".arrow")) continue;
-      const ::penstock::testing::ArrowFileView file(bytes);
+      const ArrowFileView file(bytes);
       EXPECT_EQ(file.schema(), "label: 2 i64, text: 20, x: 16 2 <item: 3 1>");
       for (const auto& batch : file.batches()) {
         const auto labels = batch.numbers<std::int64_t>(1);
@@ -261,8 +262,9 @@ TEST_F(WriteRecordsTest, AllArrowFilesHaveTheColumnsOfTheWholeDataset) {
   });
   write_records(growing, folder_.path("out"), {.format = "arrow", .shards = 2});
   for (const auto& [name, bytes] : files())
-    if (name.ends_with(".arrow"))
-      EXPECT_EQ(::penstock::testing::ArrowFileView(bytes).schema(), "x: 21 <item: 3 1>");
+    if (name.ends_with(".arrow")) {
+      EXPECT_EQ(ArrowFileView(bytes).schema(), "x: 21 <item: 3 1>");
+    }
 }
 
 TEST_F(WriteRecordsTest, ASampleThatDoesNotFitTheColumnsIsNotLostSilently) {

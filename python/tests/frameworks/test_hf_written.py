@@ -1,7 +1,5 @@
 """The Arrow files of ps.write_records, read by the libraries that define the format."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -50,10 +48,11 @@ def awkward(i):
 
 
 SPEC = {
-    "größe 木": "int64", "text": "str", "raw": "bytes",
+    "größe 木": ps.Field("int64"), "text": ps.Field("str"), "raw": ps.Field("bytes"),
     "tokens": ps.Field("int32", (None,)), "boxes": ps.Field("float32", (None, 4)),
     "image": ps.Field("uint8", (2, 3, 3)), "flags": ps.Field("bool", (3,)),
-    "meta": {"a/b": "float64", "ok": "bool"}, "pair": ("int16", "str"),
+    "meta": {"a/b": ps.Field("float64"), "ok": ps.Field("bool")},
+    "pair": (ps.Field("int16"), ps.Field("str")),
 }
 
 
@@ -108,7 +107,7 @@ def test_every_dtype_and_shape_comes_back(tmp_path, dtype, shape):
     assert column.null_count == 0 and len(column) == 50
     data = ps.from_arrow_files(written.files)
     assert data.element_spec["x"].dtype == dtype and data.element_spec["x"].shape == shape
-    read = np.stack([np.asarray(row["x"]) for row in data])
+    read = np.concatenate([batch["x"] for batch in ps.Loader(data.batch(7))])
     assert read.dtype == values.dtype and read.tobytes() == values.tobytes()
 
 
@@ -167,17 +166,9 @@ def test_polars_reads_what_was_written(tmp_path):
     polars = pytest.importorskip("polars")
     written = ps.write_records(rows_of_awkward(1500, True), tmp_path / "out", "arrow", shards=2)
     lazily = polars.scan_ipc(str(tmp_path / "out/*.arrow")).collect()
-    eagerly = polars.concat([polars.read_ipc(file, memory_map=False) for file in written.files])
+    eagerly = polars.concat([polars.read_ipc(file) for file in written.files])
     for frame in (lazily, eagerly):
-        rows = frame.to_dicts()
-        assert len(rows) == 1500
-        for i in (0, 1, 749, 750, 1499):
-            assert json.loads(json.dumps(rows[i], default=plain_of_polars)) == json.loads(
-                json.dumps(expected(i), default=list))
-
-
-def plain_of_polars(value):
-    return list(value) if isinstance(value, bytes) else value.to_list()
+        assert frame.to_dicts() == [expected(i) for i in range(1500)]
 
 
 def test_hugging_face_reads_what_was_written(tmp_path):
