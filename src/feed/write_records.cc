@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -330,23 +331,26 @@ class Writing {
   }
   static std::vector<Sample> rows_of(const Batch& batch) {
     std::vector<Sample> rows;
+    rows.reserve(batch.rows());
     for (std::size_t row = 0; row < batch.rows(); ++row) rows.push_back(batch.row(row));
     return rows;
   }
 
   /// Samples all over the dataset, without those that fail: the policy decides when they are
-  /// written. Throws SampleError if all of them fail.
+  /// written. Throws the failure of the first if all of them fail and nothing declares a spec.
   std::vector<Sample> look_at_some() {
     constexpr std::uint64_t kSamples = 64;
     const std::uint64_t count = std::min(*total_, kSamples);
     std::vector<Sample> samples;
+    std::exception_ptr failure;
     for (std::uint64_t i = 0; i < count; ++i) {
       try {
         samples.push_back(dataset_.sample(*total_ * i / count));
       } catch (const SampleError&) {
-        if (needs_spec() && samples.empty() && i + 1 == count) throw;
+        if (!failure) failure = std::current_exception();
       }
     }
+    if (samples.empty() && failure && needs_spec()) std::rethrow_exception(failure);
     return samples;
   }
 

@@ -256,8 +256,8 @@ TEST_F(WriteRecordsTest, ADatasetWithoutSamplesIsOneFileWithoutRecords) {
 
 TEST_F(WriteRecordsTest, AllArrowFilesHaveTheColumnsOfTheWholeDataset) {
   // The first file alone would have lists of one size.
-  const Dataset growing = Dataset::range(100).map([](const Sample& sample) {
-    const auto size = static_cast<std::size_t>(sample.tensor().item<std::int64_t>() / 50);
+  const Dataset growing = Dataset::range(1000).map([](const Sample& sample) {
+    const auto size = static_cast<std::size_t>(sample.tensor().item<std::int64_t>() / 500);
     return Sample::dict({{"x", Tensor::of(std::vector<float>(size))}});
   });
   write_records(growing, folder_.path("out"), {.format = "arrow", .shards = 2});

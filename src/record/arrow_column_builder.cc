@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/printable.h"
 #include "base/utf8.h"
 #include "penstock/error.h"
 
@@ -32,12 +31,13 @@ void ArrowColumnBuilder::clear() {
   for (auto& ends : ends_) ends.assign(1, 0);
 }
 
-void ArrowColumnBuilder::append(const Tensor& value) {
+void ArrowColumnBuilder::append(const Tensor& value, std::uint64_t number) {
   if (field_.dtype == Dtype::string && !is_utf8(value.text())) {
     Where where;
     where.field = field_.path;
-    throw SampleError("the text is not UTF-8, as Arrow's texts are", where,
-                      "store it as bytes, or repair it with map");
+    throw SampleError(
+        fmt::format("the text of sample {} is not UTF-8, as Arrow's texts are", number), where,
+        "store it as bytes, or repair it with map");
   }
   std::int64_t lists = 1;  // of this row, in the dimension before
   auto ends = ends_.begin();

@@ -14,9 +14,9 @@ class ArrowColumnBuilder {
  public:
   explicit ArrowColumnBuilder(FieldSpec field);
 
-  /// Adds a row, whose dtype and shape fit the field. Throws SampleError for a string that is not
-  /// UTF-8.
-  void append(const Tensor& value);
+  /// Adds a row, which fits the field: that of sample `number`. Throws SampleError for a string
+  /// that is not UTF-8.
+  void append(const Tensor& value, std::uint64_t number);
   /// Of the rows.
   [[nodiscard]] std::uint64_t bytes() const;
   /// Adds the column, its lists, and the items in them. The buffers stay until `clear`.

@@ -22,7 +22,7 @@ void ArrowFileEncoder::append(std::string& out, const Sample& sample, std::uint6
                     *difference),
         {}, "declare what the samples are, as in map(fn, spec=...), with None for sizes that vary");
   if (file_bytes_ == 0) append_begin(out);
-  for (std::size_t i = 0; i < columns_.size(); ++i) columns_[i].append(sample.leaves()[i]);
+  for (std::size_t i = 0; i < columns_.size(); ++i) columns_[i].append(sample.leaves()[i], number);
   ++rows_;
   if (rows_ == kArrowBatchRows || pending_bytes() >= kArrowBatchBytes) append_batch(out);
 }

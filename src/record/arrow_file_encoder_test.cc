@@ -212,7 +212,7 @@ TEST(ArrowFileEncoderTest, WhatDoesNotFitIsRefused) {
               ThrowsMessage<SampleError>(HasSubstr("sample 3 does not fit")));
   encoder.set_spec(ElementSpec::single(Dtype::string));
   EXPECT_THAT([&] { encoder.append(file, Tensor::bytes("\xff", Dtype::string), 3); },
-              ThrowsMessage<SampleError>(HasSubstr("is not UTF-8")));
+              ThrowsMessage<SampleError>(HasSubstr("of sample 3 is not UTF-8")));
 }
 
 }  // namespace

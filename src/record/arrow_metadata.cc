@@ -17,19 +17,19 @@ constexpr std::uint32_t kMessageBegins = 0xFFFFFFFF;
 
 // The fields of the format's tables, in their order.
 namespace message {
-enum : std::uint16_t { version, header_type, header, body_length };
+enum : std::uint8_t { version, header_type, header, body_length };
 }
 namespace schema {
-enum : std::uint16_t { endianness, fields };
+enum : std::uint8_t { endianness, fields };
 }
 namespace field {
-enum : std::uint16_t { name, nullable, type_tag, type, dictionary, children };
+enum : std::uint8_t { name, nullable, type_tag, type, dictionary, children };
 }
 namespace batch {
-enum : std::uint16_t { length, nodes, buffers };
+enum : std::uint8_t { length, nodes, buffers };
 }
 namespace footer {
-enum : std::uint16_t { version, schema, dictionaries, record_batches };
+enum : std::uint8_t { version, schema, dictionaries, record_batches };
 }
 
 enum class TypeTag : std::uint8_t {

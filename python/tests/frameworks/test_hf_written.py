@@ -130,6 +130,20 @@ def test_two_sizes_may_vary(tmp_path):
     assert [row["x"] for row in rows] == [images.sample(i)["x"].tolist() for i in range(20)]
 
 
+def test_an_inner_size_may_vary(tmp_path):
+    channels = ps.from_index(20, lambda i: {"x": np.full((2, i % 3), i, np.float32)})
+    table = table_of(ps.write_records(channels, tmp_path / "out", "arrow"))
+    assert table.schema.field("x").type == pa.list_(pa.large_list(pa.float32()), 2)
+    assert table["x"].to_pylist() == [[[float(i)] * (i % 3)] * 2 for i in range(20)]
+
+
+def test_a_dataset_without_samples_has_its_columns(tmp_path):
+    data = ps.from_tensor_slices({"x": np.zeros((0, 3), np.float32)})
+    written = ps.write_records(data, tmp_path / "out", "arrow")
+    assert table_of(written).schema.field("x").type == pa.list_(pa.float32(), 3)
+    assert len(ps.from_arrow_files(written.files)) == 0
+
+
 def test_huge_and_small_rows_are_in_batches_of_their_own(tmp_path):
     sizes = [10, 50_000_000, 0, 3, 9_000_000]
     data = ps.from_index(5, lambda i: {"raw": bytes([i]) * sizes[i]})
