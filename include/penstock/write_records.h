@@ -17,8 +17,7 @@ struct WriteRecordsOptions {
   /// bytes. "tar": as WebDataset, one member per field. "arrow": Arrow's IPC format (Feather),
   /// a column for each field: its dtype (bf16 becomes float), lists of one size for its shape,
   /// lists of any size where a size is unknown, structs for nested fields. If the dataset does not
-  /// know its fields, they are those of 64 samples, and one that does not fit them is a
-  /// SampleError.
+  /// know its fields, they are those of 64 samples; one that does not fit them is a SampleError.
   std::string format = "tfrecord";
   /// The number of files, of equal numbers of samples; 0: by size.
   std::uint64_t shards = 0;

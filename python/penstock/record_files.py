@@ -352,8 +352,8 @@ def write_records(dataset: Dataset, folder: Path, format: str = "tfrecord", *, s
     Arrow files (Feather) are read by pyarrow, polars, Hugging Face `datasets` and
     `from_arrow_files`: a column for each field, with the dtype of the field (bfloat16 becomes
     float32), lists of one size for shapes, lists of any size for sizes that vary, structs for
-    nested dicts. Fields that nothing declares are those of 64 samples all over the dataset; a
-    sample that does not fit them ends the writing with its number.
+    nested dicts. Fields that nothing declares are those of 64 samples all over the dataset, or
+    of the first 64 of a stream; a sample that does not fit them raises SampleError.
     """
     choice("write_records", "format", text("write_records", "format", format),
            ("tfrecord", "tar", "arrow"))
