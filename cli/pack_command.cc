@@ -1,4 +1,4 @@
-// `penstock pack`: writes a dataset of files as TFRecord or tar files. tested in
+// `penstock pack`: writes a dataset of files as TFRecord, tar or Arrow files. tested in
 // tests/command_test.py
 #include <fmt/core.h>
 
@@ -132,14 +132,14 @@ void run_pack(const PackCommand& command, int& code) {
 void add_pack(CLI::App& app, int& code) {
   auto command = std::make_shared<PackCommand>();
   CLI::App* const verb =
-      app.add_subcommand("pack", "write a dataset as TFRecord or tar files, with their indexes");
+      app.add_subcommand("pack", "write a dataset as TFRecord, tar or Arrow files");
   verb->add_option("in", command->in,
                    "a folder of images, a saved dataset, or files: TFRecord, tar, CSV, JSON lines, "
                    "text, npy, npz (a path, or a pattern in quotes)")
       ->required();
   verb->add_option("out", command->out, "the folder for the files; created if needed")->required();
-  verb->add_option("--format", command->format, "tfrecord (default) or tar")
-      ->check(CLI::IsMember({"tfrecord", "tar"}));
+  verb->add_option("--format", command->format, "tfrecord (default), tar or arrow")
+      ->check(CLI::IsMember({"tfrecord", "tar", "arrow"}));
   auto* const shards =
       verb->add_option("--shards", command->shards, "number of files, of equal numbers of samples")
           ->check(whole_number(1, 1U << 20));

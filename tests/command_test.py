@@ -336,6 +336,50 @@ class ImagesOfAFolder(unittest.TestCase):
         self.assertIn("1 images could not be decoded", done.stdout)
 
 
+class Packed(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        rows = ({"id": i, "text": f"täxt {i}", "x": [i, 2]} for i in range(500))
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (self.root / "in.jsonl").write_text(lines, encoding="utf-8")
+
+    def pack(self, out: str, *more: object) -> subprocess.CompletedProcess[str]:
+        return run("pack", self.root / "in.jsonl", self.root / out, "--format", *more)
+
+    def test_every_format_is_written_once_and_continued(self) -> None:
+        for form in ("tfrecord", "tar", "arrow"):
+            out = self.root / form
+            done = self.pack(form, form, "--shards", 3, "--json")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done)
+            facts = json.loads(done.stdout)
+            self.assertEqual((facts["samples"], facts["found"]), (500, 0))
+            names = [f"data-0000{i}.{form}" for i in range(3)]
+            self.assertEqual([pathlib.Path(file).name for file in facts["files"]], names)
+            written = {name: (out / name).read_bytes() for name in names}
+            (out / names[1]).unlink()
+            done = self.pack(form, form, "--shards", 3)
+            self.assertIn("500 samples in 3 files", done.stdout)
+            self.assertIn("; 1 were there", done.stdout)
+            self.assertEqual({name: (out / name).read_bytes() for name in names}, written)
+
+    def test_arrow_files_are_complete_and_as_large_as_asked(self) -> None:
+        done = self.pack("out", "arrow", "--shard-size", "5KB", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        files = [pathlib.Path(file).read_bytes() for file in json.loads(done.stdout)["files"]]
+        self.assertGreater(len(files), 2)
+        for file in files:
+            self.assertEqual((file[:8], file[-6:]), (b"ARROW1\0\0", b"ARROW1"))
+            self.assertLess(len(file), 10_000)
+        self.assertIn("täxt 499".encode(), files[-1])
+
+    def test_other_formats_are_refused(self) -> None:
+        done = self.pack("out", "zip")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("arrow", done.stderr)
+
+
 class Others(unittest.TestCase):
     def test_help_and_version_exit_with_success(self) -> None:
         version = run("--version")

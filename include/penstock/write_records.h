@@ -14,7 +14,10 @@ namespace penstock {
 
 struct WriteRecordsOptions {
   /// "tfrecord": tf.train.Example, integers as int64 lists, floats as float lists, the rest as
-  /// bytes. "tar": as WebDataset, one member per field.
+  /// bytes. "tar": as WebDataset, one member per field. "arrow": Arrow's IPC format (Feather),
+  /// a column for each field: its dtype (bf16 becomes float), lists of one size for its shape,
+  /// lists of any size where a size is unknown, structs for nested fields. If the dataset does not
+  /// know its fields, they are those of 64 samples; one that does not fit them is a SampleError.
   std::string format = "tfrecord";
   /// The number of files, of equal numbers of samples; 0: by size.
   std::uint64_t shards = 0;
@@ -38,11 +41,11 @@ struct WrittenRecords {
 };
 
 /// Writes the samples of the first pass to files "data-00000.tfrecord", ... in `folder`, in the
-/// order of the dataset, and their indexes. A file appears when it is complete, and shards.json,
-/// which lists them with their checksums, after each of them. A call that was interrupted is
-/// continued by the next one with the same dataset and options: files that are there are kept.
-/// Throws ConfigError for batches, endless data, fields that the format cannot hold, and a folder
-/// with the files of something else; IoError if a file cannot be written.
+/// order of the dataset, and their indexes (an Arrow file contains its own). A file appears when it
+/// is complete, and shards.json, which lists them with their checksums, after each of them. A call
+/// that was interrupted is continued by the next one with the same dataset and options: files that
+/// are there are kept. Throws ConfigError for batches, endless data, fields that the format cannot
+/// hold, and a folder with the files of something else; IoError if a file cannot be written.
 WrittenRecords write_records(const Dataset& dataset, const std::string& folder,
                              const WriteRecordsOptions& options = {});
 

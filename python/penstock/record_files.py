@@ -342,14 +342,21 @@ class WrittenRecords:
 def write_records(dataset: Dataset, folder: Path, format: str = "tfrecord", *, shards: int = 0,
                   shard_bytes: int = 256 * 2**20, on_error: str = "raise",
                   progress: Progress = None) -> WrittenRecords:
-    """Writes the samples of the first pass to files of `format`, "tfrecord" or "tar".
+    """Writes the samples of the first pass to files of `format`: "tfrecord", "tar" or "arrow".
 
     There are `shards` files, or as many as are needed for about `shard_bytes` each. A file appears
     when it is complete; a call that was interrupted is continued by the next one with the same
     arguments. Indexes and shards.json, with checksums, are written too. `progress` is called with
     the samples done and their number (0 if it is not known).
+
+    Arrow files (Feather) are read by pyarrow, polars, Hugging Face `datasets` and
+    `from_arrow_files`: a column for each field, with the dtype of the field (bfloat16 becomes
+    float32), lists of one size for shapes, lists of any size for sizes that vary, structs for
+    nested dicts. Fields that nothing declares are those of 64 samples all over the dataset, or
+    of the first 64 of a stream; a sample that does not fit them raises SampleError.
     """
-    choice("write_records", "format", text("write_records", "format", format), ("tfrecord", "tar"))
+    choice("write_records", "format", text("write_records", "format", format),
+           ("tfrecord", "tar", "arrow"))
     choice("write_records", "on_error", on_error, ("raise", "skip"))
     if progress is not None and not callable(progress):
         raise refuse("write_records", "progress", progress, "is not a function")

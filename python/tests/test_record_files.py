@@ -265,8 +265,10 @@ def test_written_records_are_read_again(tmp_path, format):
         ps.write_records(data, tmp_path / "out", format, shards=4)
 
 
-def test_writing_continues_where_it_was_interrupted(tmp_path):
+@pytest.mark.parametrize("format", ["tfrecord", "tar", "arrow"])
+def test_writing_continues_where_it_was_interrupted(tmp_path, format):
     data = ps.range(1000)
+    ps.write_records(data, tmp_path / "whole", format, shards=5)
     reached = []
 
     def stop(done, total):
@@ -275,15 +277,29 @@ def test_writing_continues_where_it_was_interrupted(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ps.write_records(data, tmp_path / "out", shards=5, progress=stop)
+        ps.write_records(data, tmp_path / "out", format, shards=5, progress=stop)
     assert reached[-1][1] == 1000
-    assert len(list((tmp_path / "out").glob("*.tfrecord"))) == 3
-    written = ps.write_records(data, tmp_path / "out", shards=5)
+    assert len(list((tmp_path / "out").glob(f"*.{format}"))) == 3
+    written = ps.write_records(data, tmp_path / "out", format, shards=5)
     assert (written.found, written.samples) == (3, 1000)
-    read = ps.from_tfrecord(tmp_path / "out/*.tfrecord", {"value": "int64"})
-    assert [row["value"] for row in rows_of(read)] == list(range(1000))
+    for file in (tmp_path / "whole").iterdir():
+        assert (tmp_path / "out" / file.name).read_bytes() == file.read_bytes(), file
+    if format == "tfrecord":
+        read = ps.from_tfrecord(tmp_path / "out/*.tfrecord", {"value": "int64"})
+        assert [row["value"] for row in rows_of(read)] == list(range(1000))
     os.remove(written.files[1])
-    assert ps.write_records(data, tmp_path / "out", shards=5).found == 1
+    assert ps.write_records(data, tmp_path / "out", format, shards=5).found == 1
+
+
+def test_arrow_files_have_the_fields_of_the_whole_dataset(tmp_path):
+    late = ps.from_index(1000, lambda i: {"x": np.zeros(3 if i == 7 else 2, np.float32)})
+    with pytest.raises(ps.SampleError, match="sample 7 does not fit the columns"):
+        ps.write_records(late, tmp_path / "late", "arrow", shards=1)
+    declared = late.map(lambda sample: sample, spec={"x": ps.Field("float32", (None,))})
+    written = ps.write_records(declared, tmp_path / "declared", "arrow", shards=4)
+    (first, *_) = (open(file, "rb").read() for file in written.files)
+    assert first[:8] == b"ARROW1\0\0" and first[-6:] == b"ARROW1"
+    assert not list((tmp_path / "declared").glob(".*")), "an Arrow file contains its index"
 
 
 @pytest.mark.parametrize(("call", "message"), [

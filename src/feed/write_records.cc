@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "record/tar.h"
 #include "record/tfrecord_kind.h"
 #include "run/store_rows.h"
+#include "sample/spec_of_samples.h"
 #include "source/build_indexes.h"
 
 namespace penstock {
@@ -173,6 +175,7 @@ class Draft {
   Draft& operator=(const Draft&) = delete;
 
   void append(const std::string& bytes) {
+    if (bytes.empty()) return;
     const std::string_view part = bytes;
     if (const auto done = file_->append({&part, 1}); !done) refuse_io(path_, done.failure());
     crc_ = crc32c(part, crc_);
@@ -206,6 +209,7 @@ class Writing {
         encoder_(make_shard_encoder(options.format)) {
     options_.loader.shares = Shares{1, 0, 1};
     if (const auto size = dataset.cardinality(); size.is_counted()) total_ = size.count();
+    if (dataset.element_spec().known) set_spec(dataset.element_spec());
   }
 
   WrittenRecords run() {
@@ -233,9 +237,13 @@ class Writing {
  private:
   /// Files of equal numbers of samples.
   void write_indexed() {
-    const std::uint64_t shards =
-        std::clamp<std::uint64_t>(options_.shards > 0 ? options_.shards : shards_by_size(), 1,
-                                  std::max<std::uint64_t>(*total_, 1));
+    std::uint64_t shards = options_.shards;
+    if (shards == 0 || needs_spec()) {
+      const std::vector<Sample> samples = look_at_some();
+      if (needs_spec()) set_spec(samples.empty() ? ElementSpec::none() : spec_of_samples(samples));
+      if (shards == 0) shards = shards_by_size(samples);
+    }
+    shards = std::clamp<std::uint64_t>(shards, 1, std::max<std::uint64_t>(*total_, 1));
     for (std::uint64_t number = manifest_.shards().size(); number < shards; ++number) {
       const std::uint64_t first = *total_ * number / shards;
       const std::uint64_t samples = *total_ * (number + 1) / shards - first;
@@ -258,6 +266,7 @@ class Writing {
       const State state = State::parse(manifest_.stream_state());
       if (state.epoch > 0) return;  // the last file ended with the stream
       loader->restore(state);
+      if (needs_spec()) set_spec(spec_of_beginning());
     }
     std::unique_ptr<Draft> draft;
     ShardLine shard;
@@ -275,12 +284,13 @@ class Writing {
         shard = {file_name(number), done};
       }
       write(*batch, *draft, shard, done);
-      if (draft->bytes() >= options_.shard_bytes) end_file();
+      if (draft->bytes() + encoder_->pending_bytes() >= options_.shard_bytes) end_file();
     }
     if (draft) end_file();
   }
 
   void write(const Batch& batch, Draft& draft, ShardLine& shard, std::uint64_t first) {
+    if (needs_spec() && batch.rows() > 0) set_spec(spec_of_samples(rows_of(batch)));
     text_.clear();
     for (std::size_t row = 0; row < batch.rows(); ++row) {
       encoder_->append(text_, batch.row(row), first + shard.written);
@@ -306,20 +316,57 @@ class Writing {
     return std::make_unique<Loader>(dataset.batch(kTogether), options_.loader);
   }
 
-  /// From the sizes of samples all over the dataset.
-  std::uint64_t shards_by_size() {
+  [[nodiscard]] bool needs_spec() const { return encoder_->needs_spec() && !spec_; }
+  void set_spec(const ElementSpec& spec) {
+    spec_ = spec;
+    encoder_->set_spec(spec);
+  }
+  /// A spec that nothing declares: that of the first samples of a stream. All files have it, also
+  /// those that a later call writes.
+  ElementSpec spec_of_beginning() {
+    auto loader = loader_of(dataset_);
+    while (const auto batch = loader->next())
+      if (batch->rows() > 0) return spec_of_samples(rows_of(*batch));
+    return ElementSpec::none();
+  }
+  static std::vector<Sample> rows_of(const Batch& batch) {
+    std::vector<Sample> rows;
+    rows.reserve(batch.rows());
+    for (std::size_t row = 0; row < batch.rows(); ++row) rows.push_back(batch.row(row));
+    return rows;
+  }
+
+  /// Samples all over the dataset, without those that fail: the policy decides when they are
+  /// written. Throws the failure of the first if all of them fail and nothing declares a spec.
+  std::vector<Sample> look_at_some() {
     constexpr std::uint64_t kSamples = 64;
-    const std::uint64_t samples = std::min(*total_, kSamples);
-    std::string text;
-    for (std::uint64_t i = 0; i < samples; ++i) {
+    const std::uint64_t count = std::min(*total_, kSamples);
+    std::vector<Sample> samples;
+    std::exception_ptr failure;
+    for (std::uint64_t i = 0; i < count; ++i) {
       try {
-        encoder_->append(text, dataset_.sample(*total_ * i / samples), 0);
+        samples.push_back(dataset_.sample(*total_ * i / count));
       } catch (const SampleError&) {
-        continue;  // the policy decides when it is written
+        if (!failure) failure = std::current_exception();
       }
     }
-    const double each =
-        static_cast<double>(text.size()) / static_cast<double>(std::max<std::uint64_t>(samples, 1));
+    if (samples.empty() && failure && needs_spec()) std::rethrow_exception(failure);
+    return samples;
+  }
+
+  std::uint64_t shards_by_size(const std::vector<Sample>& samples) const {
+    const auto encoder = make_shard_encoder(options_.format);
+    if (spec_) encoder->set_spec(*spec_);
+    std::string text;
+    for (const Sample& sample : samples) {
+      try {
+        encoder->append(text, sample, 0);
+      } catch (const SampleError&) {
+        continue;
+      }
+    }
+    const double each = static_cast<double>(text.size() + encoder->pending_bytes()) /
+                        static_cast<double>(std::max<std::size_t>(samples.size(), 1));
     return static_cast<std::uint64_t>(each * static_cast<double>(*total_) /
                                       static_cast<double>(options_.shard_bytes)) +
            1;
@@ -327,6 +374,7 @@ class Writing {
 
   /// So that the first reader need not.
   void write_indexes() {
+    if (options_.format == "arrow") return;  // an Arrow file ends with its index
     std::vector<std::shared_ptr<const FileHandle>> handles;
     for (const ShardLine& shard : manifest_.shards()) {
       const auto entry = io_.look(manifest_.path_of(shard));
@@ -352,6 +400,7 @@ class Writing {
   Manifest manifest_;
   const std::unique_ptr<ShardEncoder> encoder_;
   std::optional<std::uint64_t> total_;
+  std::optional<ElementSpec> spec_;  // of all samples, once it is known
   std::string text_;
   WrittenRecords result_;
   std::uint64_t skipped_ = 0;

@@ -15,6 +15,7 @@
 #include "codec/codec.h"
 #include "codec/npy_write.h"
 #include "penstock/error.h"
+#include "record/arrow_file_encoder.h"
 #include "record/example_encode.h"
 #include "record/tar.h"
 #include "record/tfrecord.h"
@@ -105,8 +106,9 @@ class TarEncoder final : public ShardEncoder {
 std::unique_ptr<ShardEncoder> make_shard_encoder(const std::string& format) {
   if (format == "tfrecord") return std::make_unique<TfrecordEncoder>();
   if (format == "tar") return std::make_unique<TarEncoder>();
+  if (format == "arrow") return std::make_unique<ArrowFileEncoder>();
   throw ConfigError(fmt::format("write_records: the format \"{}\" is not known", printable(format)),
-                    {}, "use tfrecord or tar");
+                    {}, "use tfrecord, tar or arrow");
 }
 
 }  // namespace penstock
