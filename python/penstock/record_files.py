@@ -311,6 +311,25 @@ def from_npy(paths: Paths, *, fields: Iterable[str] = (),
 
 
 @explained
+def from_litdata(folder: Path, *, fields: Iterable[str] = (),
+                 shapes: Mapping[str, Iterable[int]] | None = None,
+                 length: int | None = None) -> Dataset:
+    """The items of a folder that `litdata.optimize` wrote: dicts, tuples and single values.
+
+    `fields` are the ones to read, such as "image" or "meta/id". `shapes` names the shape of array
+    fields that have the same one in all samples; others are ragged. Files of images are bytes,
+    nested lists are JSON texts. For chunks of tokens, samples are `length` tokens that follow each
+    other, as those of `TokensLoader(length)`; without it, each item is one. Chunks that are
+    compressed as a whole must be decompressed first.
+    """
+    return Dataset(_native.from_litdata(
+        path("from_litdata", "folder", folder), _names("from_litdata", "fields", fields),
+        {name: items("from_litdata", "shapes", shape, whole) for name, shape in
+         _items_of("from_litdata", "shapes", shapes, '{"field": (224, 224, 3)}')},
+        whole_or_none("from_litdata", "length", length, least=1) or 0))
+
+
+@explained
 def from_mds(folder: Path, *, columns: Iterable[str] = (),
              shapes: Mapping[str, Iterable[int]] | None = None) -> Dataset:
     """The samples of a folder of MosaicML Streaming: a dict of the columns of its MDS shards.

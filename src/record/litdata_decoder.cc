@@ -281,7 +281,8 @@ void infer_arrays(const LitDataItem& form, const FirstRecords& first,
     }
     reason = item.ok() ? visited.failure().message : item.failure().message;
   }
-  refuse(fmt::format("the arrays of {} have no known shape: {}", printable(first.file), reason));
+  refuse(fmt::format("the arrays of {} have no known shape: {}", printable(first.file), reason),
+         "read the other fields, by `fields`");
 }
 
 void add_shapes(const std::vector<LitDataLeaf>& leaves, const LitDataOptions& options,
