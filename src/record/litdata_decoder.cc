@@ -207,7 +207,7 @@ std::vector<LitDataLeaf> leaves_of(const LitDataIndex& index, const LitDataOptio
 }
 
 /// A part of a dict or tuple, and the number of its first leaf.
-struct Part {
+struct StoredPart {
   std::string name;
   const Structure* structure = nullptr;
   std::size_t leaf = 0;
@@ -238,7 +238,7 @@ class SpecBuilder {
       fields.push_back(fields_[leaf]);
       return {};
     }
-    std::vector<Part> parts;
+    std::vector<StoredPart> parts;
     for (const auto& [name, child] : stored.children) {
       const std::size_t count = child.paths().size();
       if (is_read(leaf, count)) parts.push_back({name, &child, leaf});
@@ -246,8 +246,8 @@ class SpecBuilder {
     }
     Structure structure{stored.kind, {}};
     if (parts.size() < stored.children.size()) structure.kind = Structure::Kind::dict;
-    if (structure.kind == Structure::Kind::dict) std::ranges::sort(parts, {}, &Part::name);
-    for (const Part& part : parts)
+    if (structure.kind == Structure::Kind::dict) std::ranges::sort(parts, {}, &StoredPart::name);
+    for (const StoredPart& part : parts)
       structure.children.emplace_back(part.name, add(*part.structure, part.leaf, fields));
     return structure;
   }
