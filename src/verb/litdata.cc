@@ -80,8 +80,8 @@ void refuse_other_forms(Io& io, const FileHandle& file) {
     refuse(file.path(), "has its items in frames of zstd, which are not read",
            "write the data again without `compression`, or with `compression_level=\"sample\"`");
   if (file.bytes() >= 8 && text_at(io, file, file.bytes() - 8).starts_with("LDARW01"))
-    refuse(file.path(), "has its items as rows of Arrow, which are not read",
-           "write the data again where pyarrow is not installed");
+    refuse(file.path(), "has its items as rows of Arrow, which only the Python package reads",
+           "read them there, without `shapes`, or write them again where pyarrow is not installed");
 }
 
 /// How many samples a chunk must have.

@@ -160,6 +160,33 @@ def test_tokens_of_litdata_are_windows(tmp_path):
         document(i).tolist() for i in range(40)]
 
 
+def row_of_arrow(i):
+    return {"text": f"text {i}", "id": i, "score": i / 4, "even": i % 2 == 0, "ids": [i] * (i % 3)}
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+def test_rows_of_arrow_in_chunks_of_litdata_are_read_too(tmp_path, compression):
+    pytest.importorskip("pyarrow")
+    litdata = optimized(tmp_path / "data", row_of_arrow, 50, chunk_size=8, compression=compression)
+    theirs = list(litdata.StreamingDataset(str(tmp_path / "data"), shuffle=False))
+    ours = ps.from_litdata(tmp_path / "data")
+    assert len(ours) == 50
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine["ids"].tolist() == other.pop("ids") == [mine["id"]] * (mine["id"] % 3)
+        assert {key: mine[key] for key in other} == other
+    ids = [i for batch in ps.Loader(ours.shuffle(seed=2).batch(8)) for i in batch["id"].tolist()]
+    assert sorted(ids) == list(range(50)) and ids != sorted(ids)
+    only = ps.from_litdata(tmp_path / "data", fields=["text"])
+    assert only.sample(3) == {"text": "text 3"}
+    path = tmp_path / "data" / "chunk-0-0.bin"
+    whole = path.read_bytes()
+    for damaged in (whole[:-1], whole[:4], whole[:-12] + b"\xff" * 4 + whole[-8:],
+                    whole[-60:]):
+        path.write_bytes(damaged)
+        with pytest.raises(ps.ConfigError, match="chunk-0-0.bin"):
+            ps.from_litdata(tmp_path / "data")
+
+
 def test_compressed_chunks_of_litdata_are_refused_with_the_way_out(tmp_path):
     zstd = pytest.importorskip("zstd")
     with_pixels = {"chunk_size": 4, "compression": "zstd"}
