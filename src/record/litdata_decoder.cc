@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -30,7 +29,8 @@ constexpr std::size_t kItemBytesMax = std::size_t{1} << 30;
 struct LitDataLeaf {
   std::string path;
   LitDataType type;
-  std::optional<std::size_t> field;  // of the spec, if it is read
+  bool read = false;
+  std::size_t field = 0;  // of the spec, if it is read
 };
 
 /// How an item is stored.
@@ -63,7 +63,7 @@ Result<void> visit_leaves(std::string_view item, const LitDataItem& form, Visit 
     if (bytes > left.size())
       return Failure{fmt::format("{} should have {} bytes, and the item ends after {}",
                                  name_of(leaf), bytes, left.size())};
-    if (leaf.field) {
+    if (leaf.read) {
       if (Result<void> visited = visit(leaf, left.substr(0, bytes)); !visited.ok()) {
         Failure failure = std::move(visited.failure());
         failure.message = fmt::format("{} {}", name_of(leaf), failure.message);
@@ -106,7 +106,7 @@ class LitDataDecoder final : public RecordDecoder {
   LitDataDecoder(LitDataItem form, ElementSpec spec)
       : form_(std::move(form)), spec_(std::move(spec)) {
     for (LitDataLeaf& leaf : form_.leaves)
-      if (leaf.field) leaf.field = spec_.find(leaf.path);
+      if (leaf.read) leaf.field = spec_.find(leaf.path).value_or(0);
   }
 
   [[nodiscard]] const ElementSpec& spec() const override { return spec_; }
@@ -124,7 +124,7 @@ class LitDataDecoder final : public RecordDecoder {
  private:
   Result<void> decode(const RecordBytes& record, const BlockView& out, std::size_t row) const {
     return visit_leaves(record.bytes, form_, [&](const LitDataLeaf& leaf, std::string_view bytes) {
-      return write(leaf, bytes, record, out.columns[*leaf.field], row);
+      return write(leaf, bytes, record, out.columns[leaf.field], row);
     });
   }
 
@@ -156,7 +156,7 @@ class LitDataDecoder final : public RecordDecoder {
                            std::size_t row) const {
     Result<LitDataArray> array = read_litdata_array(bytes, leaf.type);
     if (!array.ok()) return std::move(array.failure());
-    const FieldSpec& field = spec_.fields[*leaf.field];
+    const FieldSpec& field = spec_.fields[leaf.field];
     const std::span sizes = std::span(array->sizes).first(array->rank);
     if (!fits(*array, field))
       return Failure{.message = fmt::format("is {}[{}], not {}", dtype_name(array->dtype),
@@ -192,10 +192,10 @@ std::vector<LitDataLeaf> leaves_of(const LitDataIndex& index, const LitDataOptio
                          fmt::join(paths, "\", \"")));
   std::vector<LitDataLeaf> leaves;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    LitDataLeaf leaf{paths[i], litdata_type(index.serializers[i]), {}};
+    LitDataLeaf leaf{.path = paths[i], .type = litdata_type(index.serializers[i])};
     if (options.fields.empty() ||
         std::ranges::find(options.fields, leaf.path) != options.fields.end()) {
-      leaf.field = 0;
+      leaf.read = true;
       if (leaf.type.kind == Kind::unknown)
         refuse(fmt::format("{} was stored by \"{}\", which is not read", name_of(leaf),
                            printable(index.serializers[i])),
@@ -228,8 +228,7 @@ class SpecBuilder {
 
  private:
   [[nodiscard]] bool is_read(std::size_t leaf, std::size_t count) const {
-    return std::ranges::any_of(std::span(leaves_).subspan(leaf, count),
-                               [](const LitDataLeaf& each) { return each.field.has_value(); });
+    return std::ranges::any_of(std::span(leaves_).subspan(leaf, count), &LitDataLeaf::read);
   }
 
   /// A tuple of which some parts are not read becomes a dict with the numbers of the others.
@@ -289,7 +288,7 @@ void add_shapes(const std::vector<LitDataLeaf>& leaves, const LitDataOptions& op
                 std::vector<FieldSpec>& fields) {
   for (const auto& [name, shape] : options.shapes) {
     const auto leaf = std::ranges::find(leaves, name, &LitDataLeaf::path);
-    if (leaf == leaves.end() || !leaf->field || !leaf->type.array())
+    if (leaf == leaves.end() || !leaf->read || !leaf->type.array())
       refuse(fmt::format("`shapes` names \"{}\", which is no array that is read", printable(name)));
     bool possible = !shape.empty() && shape.size() <= LitDataArray::kRankMax;
     std::uint64_t values = 1;
@@ -342,7 +341,7 @@ RecordKind litdata_kind(const LitDataIndex& index, const LitDataOptions& options
   for (const LitDataLeaf& leaf : form.leaves) {
     fields.push_back({leaf.path, leaf.type.dtype, {}});
     if (leaf.type.kind == Kind::list) fields.back().shape = {kUnknown};
-    inferred = inferred || (leaf.field && leaf.type.described());
+    inferred = inferred || (leaf.read && leaf.type.described());
   }
   add_shapes(form.leaves, options, fields);
   if (options.length > 0) add_length(index, options, fields);

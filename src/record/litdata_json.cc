@@ -67,7 +67,7 @@ class NestedReader {
   void put_string() {
     const std::string_view taken = string();
     if (!is_utf8(taken)) return refuse("has a text that is not UTF-8");
-    text_ += Json(taken).dump();
+    text_ += Json(std::string(taken)).dump();
   }
   void put_integer() { text_ += fmt::format("{}", number<std::int64_t>()); }
   void put_bool() { text_ += number<char>() != 0 ? "true" : "false"; }
@@ -116,7 +116,7 @@ class NestedReader {
     for (std::uint32_t i = 0; i < key_count && wrong_.empty(); ++i) {
       const std::string_view key = string();
       if (!is_utf8(key)) return refuse("has a key that is not UTF-8");
-      keys.push_back(Json(key).dump());
+      keys.push_back(Json(std::string(key)).dump());
     }
     if (keys.empty() && count > kEmptyDictsMax)
       return refuse(fmt::format("has {} dicts without keys", count));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "base/printable.h"
@@ -57,11 +58,10 @@ FoundFile find_chunk(Io& io, const std::string& folder, const LitDataIndex& inde
     refuse(path, fmt::format("is missing: {}", entry.failure().message),
            "copy all chunks that index.json lists");
   const FolderEntry& found = *entry;
-  // How many bytes compressed items have, the index does not say. Older versions did not count the
-  // numbers in front of them.
+  // Older versions did not count the numbers in front of the items.
   const bool agrees =
       found.bytes == chunk.bytes || found.bytes == chunk.bytes + header_bytes(chunk);
-  if (found.kind != FolderEntry::Kind::file || !(agrees || index.items_compressed))
+  if (found.kind != FolderEntry::Kind::file || !agrees)
     refuse(path, fmt::format("has {} bytes, and index.json says {}", found.bytes, chunk.bytes),
            kCopyAgain);
   return {path, found.bytes, found.modified_ns};
@@ -123,6 +123,7 @@ Dataset from_litdata(const std::string& folder, const LitDataOptions& options) {
   const LitDataIndex index = parse_litdata_index(*text, path);
   const RecordKind kind = litdata_kind(index, options);
   std::vector<FoundFile> found;
+  found.reserve(index.chunks.size());
   for (const LitDataChunk& chunk : index.chunks)
     found.push_back(find_chunk(io, folder, index, chunk));
   // Where items begin is read from the chunks faster than from a file of our own.
