@@ -42,8 +42,8 @@ class LitDataFolderTest : public testing::Test {
   LitDataFolderTest() {
     int id = 0;
     for (const int items : {20, 5, 8}) {
-      std::vector<std::string> all;
-      for (int i = 0; i < items; ++i) all.push_back(item(id++));
+      std::vector<std::string> all(static_cast<std::size_t>(items));
+      for (std::string& each : all) each = item(id++);
       const std::string name =
           fmt::format("{}chunk-0-{}.bin", chunks_.empty() ? "sub/" : "", chunks_.size());
       write_chunk(name, litdata_chunk(all), all.size());
@@ -177,7 +177,8 @@ TEST_F(LitDataFolderTest, TokensAreReadInWindows) {
   for (const int tokens : {7, 2, 9}) {
     std::string document;
     for (int i = 0; i < tokens; ++i)
-      document += little_bytes(static_cast<std::uint64_t>(tokens * 100 + i), 2);
+      document +=
+          little_bytes(static_cast<std::uint64_t>(tokens) * 100 + static_cast<unsigned>(i), 2);
     const std::string chunk = litdata_chunk({document.substr(0, 2), document.substr(2)});
     const std::string name = fmt::format("t{}.bin", tokens);
     folder_.write(name, chunk);

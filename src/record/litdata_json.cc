@@ -7,8 +7,8 @@
 // tested in src/record/litdata_test.cc
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,9 +57,13 @@ class NestedReader {
   template <typename T>
   T number() {
     T value{};
-    const std::string_view taken = take(sizeof value);
-    if (!taken.empty()) std::memcpy(&value, taken.data(), sizeof value);
+    std::ranges::copy(take(sizeof value), reinterpret_cast<char*>(&value));
     return value;
+  }
+
+  unsigned byte() {
+    const std::string_view taken = take(1);
+    return taken.empty() ? 0U : static_cast<unsigned char>(taken.front());
   }
 
   std::string_view string() { return take(number<std::uint32_t>()); }
@@ -70,7 +74,7 @@ class NestedReader {
     text_ += Json(std::string(taken)).dump();
   }
   void put_integer() { text_ += fmt::format("{}", number<std::int64_t>()); }
-  void put_bool() { text_ += number<char>() != 0 ? "true" : "false"; }
+  void put_bool() { text_ += byte() != 0 ? "true" : "false"; }
 
   /// As Python writes them.
   void put_real() {
@@ -136,7 +140,7 @@ class NestedReader {
   }
 
   void part_of_dict() {
-    const auto tag = number<unsigned char>();
+    const auto tag = byte();
     switch (tag) {
       case 0x10:
         text_ += "null";
@@ -163,7 +167,7 @@ class NestedReader {
 
   void value(int depth) {
     if (depth > kDepthMax) return refuse("nests too deep");
-    const auto tag = number<unsigned char>();
+    const auto tag = byte();
     switch (tag) {
       case 0:
         return put_json();
