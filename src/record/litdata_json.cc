@@ -23,8 +23,8 @@ namespace {
 
 constexpr int kDepthMax = 64;
 constexpr std::uint64_t kEmptyDictsMax = 100'000;  // nothing is stored for each of them
-constexpr std::size_t kTextBytesMax = std::size_t{256}
-                                      << 20;  // keys are stored once, and written often
+// The keys of a list of dicts are stored once, and written for each dict.
+constexpr std::size_t kTextBytesMax = std::size_t{256} << 20;
 
 /// Reads the value and writes its text. Once something is wrong it reads nothing more.
 class NestedReader {
