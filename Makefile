@@ -118,7 +118,7 @@ $(FRAMEWORKS)/hf/ready: | .venv/bin/pytest
 $(FRAMEWORKS)/records/ready: | .venv/bin/pytest
 	.venv/bin/python -m venv $(@D)
 	$(@D)/bin/pip install -q --disable-pip-version-check torch==$(TORCH_VERSION) 'numpy>=2,<3' 'pytest>=7'
-	$(@D)/bin/pip install -q --disable-pip-version-check webdataset pandas pyarrow pillow mosaicml-streaming cloudpickle
+	$(@D)/bin/pip install -q --disable-pip-version-check webdataset pandas pyarrow pillow mosaicml-streaming litdata zstd cloudpickle
 	@touch $@
 
 FRAMEWORK_TESTS := python/tests/frameworks
@@ -138,7 +138,7 @@ test-frameworks: python $(FRAMEWORKS)/torch/ready $(FRAMEWORKS)/tensorflow/ready
 	@echo "test-frameworks: files of TensorFlow"
 	@PYTHONPATH=$(CURDIR)/build/dev/python $(FRAMEWORKS)/tensorflow/bin/python $(FRAMEWORK_PYTEST) \
 	  $(FRAMEWORK_TESTS)/test_tf_records.py
-	@echo "test-frameworks: files of webdataset, pandas and Streaming"
+	@echo "test-frameworks: files of webdataset, pandas, Streaming and LitData"
 	@PYTHONPATH=$(CURDIR)/build/dev/python $(FRAMEWORKS)/records/bin/python $(FRAMEWORK_PYTEST) \
 	  $(FRAMEWORK_TESTS)/test_records.py
 	@echo "test-frameworks: all passed"
@@ -186,7 +186,7 @@ scenarios-smoke: python  ## three rows of scenarios-off, Python only
 mutants: setup .venv/torch  ## one-line bugs that a test must detect, in every part (ONLY=part of a name)
 	python3 tests/mutants/run.py $(addprefix --only ,$(ONLY))
 
-FUZZ_TARGETS := state plan folder_index megatron image png jpeg audio tfrecord tar compressed npy rows csv jsonl mds
+FUZZ_TARGETS := state plan folder_index megatron image png jpeg audio tfrecord tar compressed npy rows csv jsonl mds litdata
 fuzz: setup  ## each parser for SECONDS=30
 	cmake --preset fuzz >/dev/null && cmake --build --preset fuzz -- --quiet
 	@build/fuzz/fuzz/write_seeds build/fuzz/seeds && mkdir -p $(addprefix build/fuzz/seeds/,$(FUZZ_TARGETS))

@@ -14,6 +14,7 @@
 
 #include "fuzz/audio_seeds.h"
 #include "fuzz/image_seeds.h"
+#include "fuzz/litdata_seeds.h"
 #include "fuzz/mds_seeds.h"
 #include "fuzz/npy_seeds.h"
 #include "fuzz/rows_seeds.h"
@@ -34,6 +35,7 @@ int fuzz_tfrecord(const std::uint8_t* data, std::size_t size);
 int fuzz_tar(const std::uint8_t* data, std::size_t size);
 int fuzz_compressed(const std::uint8_t* data, std::size_t size);
 int fuzz_npy(const std::uint8_t* data, std::size_t size);
+int fuzz_litdata(const std::uint8_t* data, std::size_t size);
 int fuzz_mds(const std::uint8_t* data, std::size_t size);
 int fuzz_rows(const std::uint8_t* data, std::size_t size);
 int fuzz_csv(const std::uint8_t* data, std::size_t size);
@@ -63,7 +65,7 @@ Seeds seeds_of(const std::string& target) {
     }
   }
   for (Seeds made : {image_seeds(), audio_seeds(), tfrecord_seeds(), tar_seeds(), npy_seeds(),
-                     rows_seeds(), mds_seeds()})
+                     rows_seeds(), mds_seeds(), litdata_seeds()})
     for (Seed& seed : made)
       if (seed.target == target) seeds.push_back(std::move(seed));
   std::ranges::sort(seeds, {}, &Seed::name);
@@ -147,6 +149,10 @@ TEST(FuzzSmokeTest, TfrecordFilesAndExamples) {
 TEST(FuzzSmokeTest, TarFiles) {
   run_all("tar", fuzz_tar);
 }
+TEST(FuzzSmokeTest, LitDataChunksAndTheirIndex) {
+  run_all("litdata", fuzz_litdata);
+}
+
 TEST(FuzzSmokeTest, MdsShardsAndTheirIndex) {
   run_all("mds", fuzz_mds);
 }

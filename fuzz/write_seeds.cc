@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "fuzz/audio_seeds.h"
+#include "fuzz/litdata_seeds.h"
 #include "fuzz/mds_seeds.h"
 #include "fuzz/npy_seeds.h"
 #include "fuzz/rows_seeds.h"
@@ -26,6 +27,7 @@ int main(int count, char** words) {
   std::ranges::move(penstock::fuzz::npy_seeds(), std::back_inserter(seeds));
   std::ranges::move(penstock::fuzz::rows_seeds(), std::back_inserter(seeds));
   std::ranges::move(penstock::fuzz::mds_seeds(), std::back_inserter(seeds));
+  std::ranges::move(penstock::fuzz::litdata_seeds(), std::back_inserter(seeds));
   for (const auto& [target, name, file] : seeds) {
     const std::filesystem::path folder = std::filesystem::path(words[1]) / target;
     std::filesystem::create_directories(folder);

@@ -18,10 +18,9 @@ from pathlib import Path
 PAGE = Path(__file__).resolve().parent.parent / "docs/guide/reference.md"
 SOURCES = ("range", "from_tensors", "from_tensor_slices", "from_ragged", "from_windows",
            "from_index", "from_generator", "from_sequence", "from_tfrecord", "from_tar", "from_csv",
-           "from_jsonl", "from_text", "from_records", "from_npy", "from_mds", "from_parquet",
-           "from_arrow_files", "from_arrow", "load", "tokens",
-           "from_megatron", "image_folder", "from_paths", "audio_folder", "audio_files",
-           "list_files", "zip")
+           "from_jsonl", "from_text", "from_records", "from_npy", "from_mds", "from_litdata",
+           "from_parquet", "from_arrow_files", "from_arrow", "load", "tokens", "from_megatron",
+           "image_folder", "from_paths", "audio_folder", "audio_files", "list_files", "zip")
 # Ops that are not steps of an image chain, and the function that makes each.
 OPS = {"audio_decode": "audio.decode", "cast": "cast", "cutmix": "image.cutmix",
        "encode_image": "image.encode", "mixup": "image.mixup", "one_hot": "image.one_hot",

@@ -25,6 +25,7 @@
 #include <penstock/iterator.h>
 #include <penstock/json_lines.h>
 #include <penstock/ledger.h>
+#include <penstock/litdata.h>
 #include <penstock/loader.h>
 #include <penstock/mds.h>
 #include <penstock/npy_files.h>

@@ -19,6 +19,7 @@
 #include "penstock/csv.h"
 #include "penstock/fixed_records.h"
 #include "penstock/json_lines.h"
+#include "penstock/litdata.h"
 #include "penstock/mds.h"
 #include "penstock/npy_files.h"
 #include "penstock/tar.h"
@@ -173,6 +174,16 @@ void bind_binary(nb::module_& module) {
 }
 
 void bind_folders(nb::module_& module) {
+  module.def(
+      "from_litdata",
+      [](const nb::bytes& folder, const std::vector<std::string>& fields,
+         const std::map<std::string, Shape>& shapes, std::uint64_t length) {
+        const LitDataOptions options{fields, shapes, length};
+        return examined([&, path = std::string(folder.c_str(), folder.size())] {
+          return from_litdata(path, options);
+        });
+      },
+      nb::arg("folder"), nb::arg("fields"), nb::arg("shapes"), nb::arg("length"));
   module.def(
       "from_mds",
       [](const nb::bytes& folder, const std::vector<std::string>& columns,

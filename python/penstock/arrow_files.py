@@ -1,10 +1,11 @@
-"""Datasets of Parquet and Arrow files, which pyarrow decodes."""
+"""Datasets of Parquet and Arrow files, and of tables in chunks of LitData; pyarrow decodes them."""
 
 from __future__ import annotations
 
 import collections
 import hashlib
 import importlib
+import json
 import os
 import threading
 from collections.abc import Callable, Iterable
@@ -19,6 +20,7 @@ from .foreign import explained
 from .tables import null_values
 
 _PARQUET_MAGIC, _ENCRYPTED_MAGIC, _ARROW_MAGIC = b"PAR1", b"PARE", b"ARROW1"
+_LITDATA_END = b"LDARW01\0"
 
 
 @explained
@@ -71,6 +73,64 @@ def from_arrow_files(paths: Path | Iterable[Path], *, columns: Iterable[str] | N
     rows = [(file.path, sum(file.chunk_rows)) for file in files]
     return Dataset(_native.from_arrow_files(reader.__arrow_c_stream__(), rows, options["nulls"],
                                             options["name"]))
+
+
+def litdata_rows(folder: bytes, fields: list[str]) -> Dataset | None:
+    """The chunks of LitData whose items are rows of an Arrow file inside of them.
+
+    None if the first chunk is none of these, and if there is no index to tell.
+    """
+    word = "from_litdata"
+    chunks = _litdata_chunks(folder)
+    if not chunks or _litdata_part(chunks[0][0]) is None:
+        return None
+    options = _options(word, "batch", None, "", None)
+    chosen = fields or None
+    (pyarrow,) = _pyarrow(word)
+    files = []
+    for file, rows in chunks:
+        part = _litdata_part(file)
+        if part is None:
+            raise _bad(file, "has no rows of Arrow, unlike the first chunk", "copy the chunk again")
+        files.append(_ArrowFile(pyarrow, file, chosen, part))
+        if sum(files[-1].chunk_rows) != rows:
+            raise _bad(file, f"has {sum(files[-1].chunk_rows)} rows, and index.json says {rows}",
+                       "copy the chunk again")
+    table = _Table(word, pyarrow, files, chosen)
+    load = _Loads(files, table.names, lambda file: file.open(table.names),
+                  lambda reader, number: _batch_of(pyarrow, reader, number))
+    return _chunked(table, load, options)
+
+
+def _litdata_chunks(folder: bytes) -> list[tuple[bytes, int]]:
+    """The files that an index.json lists, and how many items each has."""
+    try:
+        with open(os.path.join(folder, b"index.json"), encoding="utf-8") as file:
+            chunks = json.load(file)["chunks"]
+        names = [os.fsencode(chunk["filename"]) for chunk in chunks]
+        if any(name != os.path.basename(name) for name in names):
+            return []
+        return [(os.path.join(folder, name), int(chunk["chunk_size"]))
+                for name, chunk in zip(names, chunks, strict=True)]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []  # who reads the index next says why
+
+
+def _litdata_part(file: bytes) -> tuple[int, int] | None:
+    """Where the Arrow file in a chunk begins and ends: it is followed by its size and a mark."""
+    try:
+        with open(file, "rb") as chunk:
+            size = os.fstat(chunk.fileno()).st_size
+            chunk.seek(max(0, size - 12))
+            end = chunk.read(12)
+    except OSError as error:
+        raise _bad(file, f"is missing: {error}", "copy all chunks that index.json lists") from error
+    if len(end) < 12 or end[4:] != _LITDATA_END:
+        return None
+    length = int.from_bytes(end[:4], "little")
+    if length > size - 12:
+        raise _bad(file, f"has {size} bytes, of which {length} are rows", "copy the chunk again")
+    return size - 12 - length, size - 12
 
 
 def _options(word: str, chunk_word: str, nulls: Any, name: str,
@@ -289,11 +349,14 @@ def _batch_of(pyarrow: Any, reader: Any, number: int) -> Any:
 
 
 class _ArrowFile:
-    """A file of Arrow's IPC format, or of its stream format, mapped."""
+    """A file of Arrow's IPC format, or of its stream format, mapped; or a part of a file."""
 
-    def __init__(self, pyarrow: Any, file: bytes, columns: list[str] | None) -> None:
+    def __init__(self, pyarrow: Any, file: bytes, columns: list[str] | None,
+                 part: tuple[int, int] | None = None) -> None:
         self.path = file
         mapped = _native.mapped_bytes(file)
+        if part is not None:
+            mapped = mapped[slice(*part)]
         self.bytes: int = mapped.nbytes
         self.stamp = [mapped[at:at + 64].tobytes()
                       for at in range(0, self.bytes, self.bytes // 16 + 1)]

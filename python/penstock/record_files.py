@@ -13,6 +13,7 @@ import numpy as np
 
 from . import _native
 from .arguments import choice, flag, items, path, refuse, text, whole, whole_or_none
+from .arrow_files import litdata_rows
 from .dataset import Dataset, _native_of
 from .foreign import explained
 from .spec import Field, _dtype_name
@@ -308,6 +309,29 @@ def from_npy(paths: Paths, *, fields: Iterable[str] = (),
     return Dataset(_native.from_npy(
         _paths("from_npy", paths), _names("from_npy", "fields", fields),
         whole_or_none("from_npy", "bytes_max", bytes_max)))
+
+
+@explained
+def from_litdata(folder: Path, *, fields: Iterable[str] = (),
+                 shapes: Mapping[str, Iterable[int]] | None = None,
+                 length: int | None = None) -> Dataset:
+    """The items of a folder that `litdata.optimize` wrote: dicts, tuples and single values.
+
+    `fields` are the ones to read, such as "image" or "meta/id". `shapes` names the shape of array
+    fields that have the same one in all samples; others are ragged. Files of images are bytes,
+    nested lists are JSON texts. For chunks of tokens, samples are `length` tokens that follow each
+    other, as those of `TokensLoader(length)`; without it, each item is one. Chunks that are
+    compressed as a whole must be decompressed first. Items that are rows of Arrow need pyarrow, and
+    have the types of `from_arrow`.
+    """
+    word = "from_litdata"
+    where, names = path(word, "folder", folder), _names(word, "fields", fields)
+    sizes = {name: items(word, "shapes", shape, whole) for name, shape in
+             _items_of(word, "shapes", shapes, '{"field": (224, 224, 3)}')}
+    tokens = whole_or_none(word, "length", length, least=1) or 0
+    if not sizes and tokens == 0 and (rows := litdata_rows(where, names)) is not None:
+        return rows
+    return Dataset(_native.from_litdata(where, names, sizes, tokens))
 
 
 @explained

@@ -1,5 +1,6 @@
 """Writers of record files for tests, by the published formats, without their libraries."""
 
+import json
 import struct
 
 _TABLE = []
@@ -62,3 +63,34 @@ def sequence_example(context, lists):
                + _field(2, b"".join(_field(1, _feature(step)) for step in values)))
         for name, values in lists.items())
     return _field(1, features) + _field(2, steps)
+
+
+def litdata_item(*leaves):
+    """An item of LitData: the sizes of its leaves, and the leaves."""
+    return struct.pack(f"<{len(leaves)}I", *map(len, leaves)) + b"".join(leaves)
+
+
+def litdata_folder(folder, spec, serializers, chunks, dims=None):
+    """Writes chunks, which are lists of items, and their index.json."""
+    entries = []
+    for number, items in enumerate(chunks):
+        ends = [4 * (len(items) + 2)]
+        for item in items:
+            ends.append(ends[-1] + len(item))
+        name = f"chunk-0-{number}.bin"
+        header = struct.pack(f"<{len(ends) + 1}I", len(items), *ends)
+        (folder / name).write_bytes(header + b"".join(items))
+        entries.append({"filename": name, "chunk_bytes": ends[-1], "chunk_size": len(items),
+                        "dim": dims[number] if dims else None})
+    config = {"compression": None, "data_format": serializers, "data_spec": json.dumps([1, spec]),
+              "encryption": None, "item_loader": "TokensLoader" if dims else "PyTreeLoader"}
+    (folder / "index.json").write_text(json.dumps({"chunks": entries, "config": config}))
+
+
+def litdata_spec(value):
+    """The data_spec of a value like `value`: dicts and tuples, and None for a leaf."""
+    if value is None:
+        return {"type": None, "context": None, "children_spec": []}
+    keys = list(value) if isinstance(value, dict) else None
+    return {"type": f"builtins.{type(value).__name__}", "context": json.dumps(keys),
+            "children_spec": [litdata_spec(value[key]) for key in keys or range(len(value))]}

@@ -232,6 +232,7 @@ FUNCTIONS = {
     "from_records": (lambda: ps.from_records,
                      {"paths": record_file("a.bin", bytes(12)), "record_bytes": 4}),
     "from_npy": (lambda: ps.from_npy, {"paths": record_file("a.npy", npy_of([1, 2]))}),
+    "from_litdata": (lambda: ps.from_litdata, {"folder": "none"}),
     "from_mds": (lambda: ps.from_mds, {"folder": "none"}),
     "write_records": (lambda: ps.write_records, {"dataset": dataset(), "folder": "written"}),
     "Feature": (lambda: ps.Feature, {"dtype": "int64"}),

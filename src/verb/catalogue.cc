@@ -24,6 +24,7 @@ namespace penstock {
   VERB(flat_map)             \
   VERB(from_csv)             \
   VERB(from_jsonl)           \
+  VERB(from_litdata)         \
   VERB(from_mds)             \
   VERB(from_megatron)        \
   VERB(from_npy)             \

@@ -1,4 +1,4 @@
-"""Files of webdataset, pandas and MosaicML Streaming are read as those libraries read them."""
+"""Files of webdataset, pandas, Streaming and LitData are read as those libraries read them."""
 
 import io
 import json
@@ -85,3 +85,120 @@ def test_shards_of_streaming(tmp_path):
         assert np.array_equal(mine["x"], other["x"])
     ids = [i for batch in ps.Loader(ours.shuffle(seed=1).batch(7)) for i in batch["id"].tolist()]
     assert sorted(ids) == list(range(60)) and ids != sorted(ids)
+
+
+def stored(i):
+    """What `optimize` stores of item i; a function of this module, since it starts processes."""
+    import torch
+    from PIL import Image
+
+    return {"id": i, "text": f"text {i}" * (i % 3), "score": i / 3, "even": i % 2 == 0,
+            "raw": bytes([i]) * (i % 7), "x": np.arange(6, dtype=np.float32).reshape(2, 3) + i,
+            "ragged": np.arange(i % 5, dtype=np.int16), "t": torch.full((1 + i % 2, 2), i),
+            "tokens": torch.arange(3) + i, "scalar": torch.tensor(i / 2),
+            "nested": {"pair": (i, f"{i}"), "list": [i, {"a": None, "b": [0.5 * i]}]},
+            "picture": Image.fromarray(np.full((2, 3, 3), i, np.uint8))}
+
+
+def document(i):
+    import torch
+
+    return torch.arange(i % 4 + 3, dtype=torch.int32) + 100 * i
+
+
+def optimized(folder, function, count, **options):
+    litdata = pytest.importorskip("litdata")
+    litdata.optimize(fn=function, inputs=list(range(count)), output_dir=str(folder),
+                     **{"num_workers": 1, **options})
+    return litdata
+
+
+def same(mine, other):
+    """Whether a value of ours is one of theirs, in value, dtype and structure."""
+    if isinstance(other, dict):
+        return mine.keys() == other.keys() and all(same(mine[key], other[key]) for key in other)
+    if isinstance(other, tuple):
+        return len(mine) == len(other) and all(map(same, mine, other))
+    if isinstance(other, list):                     # stored as JSON
+        return json.loads(str(mine)) == other
+    if isinstance(other, (str, bool, int, float)):
+        return type(other)(mine) == other
+    other = np.asarray(other)                       # also of torch and Pillow
+    if isinstance(mine, bytes):
+        return mine == other.tobytes()
+    return mine.dtype == other.dtype and np.array_equal(mine, other)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_chunks_of_litdata_are_read_as_it_reads_them(tmp_path, workers):
+    litdata = optimized(tmp_path / "data", stored, 60, chunk_size=8, num_workers=workers)
+    theirs = litdata.StreamingDataset(str(tmp_path / "data"), shuffle=False)
+    ours = ps.from_litdata(tmp_path / "data")
+    assert len(ours) == len(theirs) == 60
+    rows = list(theirs)
+    assert all(same(mine, other) for mine, other in zip(ours, rows, strict=True))
+    order = []
+    for batch in ps.Loader(ours.shuffle(seed=1).batch(7)):
+        for i in range(len(batch)):
+            order.append(int(batch["id"][i]))
+            other = next(row for row in rows if row["id"] == order[-1])
+            assert same(batch["x"][i], other["x"]) and same(batch["t"][i], other["t"])
+            assert same(batch["ragged"][i], other["ragged"]) and same(batch["raw"][i], other["raw"])
+    assert sorted(order) == list(range(60)) and order != sorted(order)
+
+
+def test_tokens_of_litdata_are_windows(tmp_path):
+    litdata = pytest.importorskip("litdata")
+    optimized(tmp_path / "data", document, 40, chunk_size=50, item_loader=litdata.TokensLoader())
+    for length in (4, 7):
+        theirs = litdata.StreamingDataset(str(tmp_path / "data"), shuffle=False,
+                                          item_loader=litdata.TokensLoader(block_size=length))
+        ours = ps.from_litdata(tmp_path / "data", length=length)
+        assert len(ours) == len(theirs)
+        assert np.array_equal(list(ours), np.stack([row.numpy() for row in theirs]))
+    assert [row.tolist() for row in ps.from_litdata(tmp_path / "data")] == [
+        document(i).tolist() for i in range(40)]
+
+
+def row_of_arrow(i):
+    return {"text": f"text {i}", "id": i, "score": i / 4, "even": i % 2 == 0, "ids": [i] * (i % 3)}
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+def test_rows_of_arrow_in_chunks_of_litdata_are_read_too(tmp_path, compression):
+    pytest.importorskip("pyarrow")
+    litdata = optimized(tmp_path / "data", row_of_arrow, 50, chunk_size=8, compression=compression)
+    theirs = list(litdata.StreamingDataset(str(tmp_path / "data"), shuffle=False))
+    ours = ps.from_litdata(tmp_path / "data")
+    assert len(ours) == 50
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine["ids"].tolist() == other.pop("ids") == [mine["id"]] * (mine["id"] % 3)
+        assert {key: mine[key] for key in other} == other
+    ids = [i for batch in ps.Loader(ours.shuffle(seed=2).batch(8)) for i in batch["id"].tolist()]
+    assert sorted(ids) == list(range(50)) and ids != sorted(ids)
+    only = ps.from_litdata(tmp_path / "data", fields=["text"])
+    assert only.sample(3) == {"text": "text 3"}
+    path = tmp_path / "data" / "chunk-0-0.bin"
+    whole = path.read_bytes()
+    for damaged in (whole[:-1], whole[:4], whole[:-12] + b"\xff" * 4 + whole[-8:],
+                    whole[-60:]):
+        path.write_bytes(damaged)
+        with pytest.raises(ps.ConfigError, match="chunk-0-0.bin"):
+            ps.from_litdata(tmp_path / "data")
+
+
+def test_compressed_chunks_of_litdata_are_refused_with_the_way_out(tmp_path):
+    zstd = pytest.importorskip("zstd")
+    with_pixels = {"chunk_size": 4, "compression": "zstd"}
+    optimized(tmp_path / "chunk", stored, 8, compression_level="chunk", **with_pixels)
+    with pytest.raises(ps.ConfigError, match="zstd -d chunk-0-0.zstd.bin -o chunk-0-0.bin"):
+        ps.from_litdata(tmp_path / "chunk")
+    for path in (tmp_path / "chunk").glob("*.zstd.bin"):
+        plain = path.with_name(path.name.replace(".zstd.bin", ".bin"))
+        plain.write_bytes(zstd.decompress(path.read_bytes()))
+    assert [row["id"] for row in ps.from_litdata(tmp_path / "chunk")] == list(range(8))
+    optimized(tmp_path / "sample", stored, 8, compression_level="sample", **with_pixels)
+    assert [row["id"] for row in ps.from_litdata(tmp_path / "sample")] == list(range(8))
+    optimized(tmp_path / "batch", stored, 8, **with_pixels)
+    with pytest.raises(ps.ConfigError, match="frames of zstd"):
+        ps.from_litdata(tmp_path / "batch")
