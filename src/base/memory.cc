@@ -4,18 +4,13 @@
 #include <sstream>
 #include <string>
 
+#include "base/cgroup.h"
 #include "penstock/io.h"
 
 namespace penstock {
 namespace {
 
 constexpr std::uint64_t kTextMax = 1 << 20;  // of what the kernel says
-
-std::uint64_t number_in(const char* path) {
-  const auto text = Io::real().read_text(path, kTextMax);
-  if (!text || (*text).empty() || (*text)[0] < '0' || (*text)[0] > '9') return UINT64_MAX;
-  return std::stoull(*text);
-}
 
 }  // namespace
 
@@ -31,8 +26,9 @@ std::uint64_t memory_available() {
       if (key == "MemAvailable:") available = kib * 1024;
     }
   }
-  available = std::min(available, number_in("/sys/fs/cgroup/memory.max"));
-  return std::min(available, number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+  const CgroupLimits group = cgroup_limits();
+  available = std::min(available, group.memory_max.value_or(available));
+  return std::min(available, group.memory_left.value_or(available));
 }
 
 }  // namespace penstock

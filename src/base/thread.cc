@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <sstream>
+#include <optional>
 #include <thread>
 #include <utility>
+
+#include "base/cgroup.h"
 
 namespace penstock {
 
@@ -63,30 +64,17 @@ void sleep_thread(std::chrono::nanoseconds duration) {
   std::this_thread::sleep_for(duration);
 }
 
-namespace {
-
-/// Quota of the cgroup in cores, or a large number if there is none.
-double cgroup_cores() {
-  std::ifstream v2("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (v2 >> quota >> period && quota != "max" && period > 0) return std::stod(quota) / period;
-  std::ifstream v1_quota("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  std::ifstream v1_period("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  double v1 = 0;
-  if (v1_quota >> v1 && v1_period >> period && v1 > 0 && period > 0) return v1 / period;
-  return 1e9;
+unsigned machine_cores() {
+  return std::max(1U, std::thread::hardware_concurrency());
 }
-
-}  // namespace
 
 unsigned usable_cores() {
   cpu_set_t mask;
-  unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  unsigned cores = machine_cores();
   if (sched_getaffinity(0, sizeof mask, &mask) == 0)
     cores = static_cast<unsigned>(CPU_COUNT(&mask));
-  const double quota = cgroup_cores();
-  if (quota < cores) cores = static_cast<unsigned>(std::floor(quota));
+  static const std::optional<double> quota = cgroup_limits().cores;
+  if (quota && *quota < cores) cores = static_cast<unsigned>(std::floor(*quota));
   return std::max(1U, cores);
 }
 

@@ -38,6 +38,8 @@ ThreadId this_thread_id();
 void yield_thread();
 void sleep_thread(std::chrono::nanoseconds duration);
 
+/// Cores of the machine; at least 1.
+unsigned machine_cores();
 /// Cores this process may use: the smaller of its affinity mask and its cgroup's quota; at least 1.
 unsigned usable_cores();
 
