@@ -79,6 +79,9 @@ MapPlace Compiler::place_of(const Op& op, std::uint64_t seed, const std::string&
     note(fmt::format("{}: in {} worker processes", place.title, op.rows_at_once()));
   rows_at_once_ = std::max(rows_at_once_, op.rows_at_once());
   long_blocks_ = long_blocks_ || op.prefers_long_blocks();
+  planned_.push_back({.title = place.title,
+                      .random = op.random(),
+                      .processes = static_cast<unsigned>(op.rows_at_once())});
   return place;
 }
 
@@ -97,6 +100,11 @@ StepShuffle Compiler::shuffle_key(const Seed& seed, bool reshuffle) const {
 
 void Compiler::finish(Program& program) {
   program.random = random_ops_ > 0;
+  for (const LeafProgram& chain : program.chains)
+    for (const WholeOp& op : chain.whole)
+      for (trace::PlannedOp& planned : planned_)
+        planned.whole = planned.whole || planned.title == op.place.title;
+  program.ops = std::move(planned_);
   program.notes = std::move(notes_);
   program.warnings = std::move(warnings_);
   program.masks = masks_;

@@ -50,6 +50,10 @@ class Compiler {
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> counts() const {
     return {sources_, random_ops_};
   }
+  /// Samples pass a cache here.
+  void add_cache(std::string title) {
+    planned_.push_back({.title = std::move(title), .cache = true});
+  }
   void note(std::string text) { notes_.push_back(std::move(text)); }
   /// A warning that several parts of the graph give appears once.
   void warn(std::string text);
@@ -86,6 +90,7 @@ class Compiler {
   std::uint64_t random_ops_ = 0;
   std::size_t rows_at_once_ = 0;
   bool long_blocks_ = false;
+  std::vector<trace::PlannedOp> planned_;
   std::vector<std::string> notes_;
   std::vector<std::string> warnings_;
   bool masks_ = false;

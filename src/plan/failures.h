@@ -18,6 +18,7 @@
 #include "penstock/clock.h"
 #include "penstock/result.h"
 #include "plan/stage.h"
+#include "trace/blocked.h"
 
 namespace penstock {
 
@@ -113,7 +114,9 @@ Result<void> for_good_rows(const BlockView& out, const IdSpace& ids, Body body) 
     const bool no_memory = failure.kind == Failure::Kind::no_memory;
     if ((failure.transient() || (no_memory && row_known)) && ++tries <= kTriesMax) {
       row += failure.row;  // the rows before it are done
-      Clock::real().pause(std::chrono::milliseconds(1 << (2 * tries)));
+      const Nanoseconds pause = std::chrono::milliseconds(1 << (2 * tries));
+      trace::note_retry(std::move(failure.message), pause);
+      Clock::real().pause(pause);
       continue;
     }
     const bool collected = failed != nullptr && out.identity.failures != nullptr;

@@ -79,7 +79,10 @@ class MapStage final : public Stage {
     const Scratch::Frame frame(context.scratch);
     const ScratchBlock in(input_->spec(), out.rows, context.scratch, out.identity);
     if (auto done = input_->produce(ask, in.view(), context); !done) return done;
-    if (out.rows > 0) context.doing(place_.title, out.identity.sample_id[0], out.rows);
+    if (out.rows == 0) return {};
+    const trace::MeasuredCall call =
+        context.enter(place_.title, out.identity.sample_id[0], out.rows);
+    call.made(dense_bytes(out));
     return for_good_rows(out, ids(), [&](std::size_t first, std::size_t rows) {
       const Scratch::Frame run_frame(context.scratch);
       auto done = run_op(ask.turn.pass, cut_rows(in.view(), first, rows, context.scratch),

@@ -14,6 +14,7 @@
 #include "plan/cursor.h"
 #include "plan/stage.h"
 #include "plan/stages.h"
+#include "trace/recording.h"
 
 namespace penstock {
 
@@ -44,6 +45,7 @@ struct Program {
   bool long_blocks = false;                // some op prefers long blocks
   std::size_t rows_at_once = 0;  // the most that some op processes at once, outside our threads
   StepFlowPtr stream = nullptr;  // pulls the steps of a stream; `steps` is then empty
+  std::vector<trace::PlannedOp> ops = {};  // for reports, in the order in which they are compiled
 };
 
 struct CompileOptions {

@@ -85,6 +85,9 @@ Result<void> apply(const WholeOp& step, const IdSpace& ids, std::uint64_t pass, 
                    const BlockView& out, const Padding* padding, const Context& context) {
   Result<void> done;
   OpContext op_context(context);
+  const trace::MeasuredCall call =
+      context.enter(step.place.title, in.rows > 0 ? in.identity.sample_id[0] : 0, in.rows);
+  call.made(dense_bytes(out));
   if (step.op->row_wise()) {
     return for_good_rows(out, ids, [&](std::size_t first, std::size_t rows) {
       const Scratch::Frame frame(context.scratch);

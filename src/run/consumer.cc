@@ -6,13 +6,12 @@
 #include "base/cancel_scope.h"
 #include "base/pool.h"
 #include "base/report.h"
-#include "trace/trace.h"
 
 namespace penstock {
 
 Consumer::Consumer(std::shared_ptr<const PlanData> plan, const RunStart& start,
                    const RunSettings& settings, Window& window, std::function<bool()> work,
-                   Clock& clock, std::uint32_t trace_run)
+                   Clock& clock, trace::Recorder& recorder)
     : plan_(std::move(plan)),
       start_(start),
       settings_(settings),
@@ -21,7 +20,7 @@ Consumer::Consumer(std::shared_ptr<const PlanData> plan, const RunStart& start,
       window_(window),
       work_(std::move(work)),
       clock_(clock),
-      trace_run_(trace_run),
+      recorder_(recorder),
       reached_(start_.stream) {}
 
 void Consumer::look_up(Nanoseconds& looked) {
@@ -40,9 +39,7 @@ Consumer::Outcome Consumer::await(Window::Awaited awaited, std::optional<Nanosec
   Nanoseconds looked = settings_.while_waiting ? clock_.now() : Nanoseconds{0};
   const auto is_late = [&] { return until && clock_.now() >= *until; };
   const auto record_wait = [&] {
-    if (waited)
-      trace::record({trace::Kind::waited, trace_run_, 0, window_.delivered(), count_of(began),
-                     count_of(clock_.now())});
+    if (waited) recorder_.waited(window_.delivered(), began, clock_.now());
   };
   // A loader inside a function of another loader: all pool threads may be blocked in the same way,
   // so this thread computes.
@@ -63,7 +60,10 @@ Consumer::Outcome Consumer::await(Window::Awaited awaited, std::optional<Nanosec
     if (settings_.threads == 0 || worked) continue;
     if (!waited) began = clock_.now();
     waited = true;
-    const bool there = window_.wait(awaited, look_again);
+    const Nanoseconds since = clock_.now();
+    trace::WaitView view;
+    const bool there = window_.wait(awaited, look_again, view);
+    recorder_.waiting(view, since, clock_.now());
     look_again = std::min(2 * look_again, kLookAgainMax);
     if (there) continue;
     if (const Nanoseconds so_far = clock_.now() - began; watch.is_due(so_far)) report_stall(so_far);
@@ -114,6 +114,7 @@ StreamPlace Consumer::stream_place() const {
 
 void Consumer::write_ledger(std::uint64_t step, const std::vector<Failure>& failures) {
   if (settings_.ledger == nullptr || failures.empty()) return;
+  recorder_.skipped(failures.size());
   std::vector<LedgerEntry> entries;
   for (const Failure& failure : failures) {
     LedgerEntry entry;
@@ -146,9 +147,17 @@ void Consumer::raise(Failure failure, const StepInFlight& step) const {
 }
 
 std::optional<StepBatches> Consumer::next() {
-  if (window_.delivered() >= end_) return std::nullopt;
+  if (!requested_) recorder_.requested(clock_.now());
+  requested_ = true;
+  if (window_.delivered() >= end_) {
+    recorder_.ended();
+    return std::nullopt;
+  }
   if (ready_.empty()) {
-    if (await(Window::Awaited::ready_step) != Outcome::there) return std::nullopt;
+    if (await(Window::Awaited::ready_step) != Outcome::there) {
+      recorder_.ended();
+      return std::nullopt;
+    }
     window_.take_ready(ready_, spent_);
   }
   return deliver_first();
@@ -165,15 +174,16 @@ StepBatches Consumer::deliver_first() {
   spent_.push_back(std::move(ready_.front()));
   ready_.pop_front();
   StepInFlight& step = *spent_.back();
+  const std::uint64_t bytes = step.bytes.bytes();
   step.bytes.resize(0);
   window_.count_delivered();
   if (auto failure = step.take_failure()) raise(std::move(*failure), step);
   if (settings_.ledger != nullptr) write_ledger(step.number(), step.failures.take());
   if (PulledRows* const pulled = step.pulled())
     reached_ = {std::move(pulled->after), pulled->position + step.place().count, {}, 0};
-  const auto now = count_of(clock_.now());
-  trace::record({trace::Kind::delivered, trace_run_, static_cast<std::uint32_t>(step.rows_here()),
-                 step.number(), now, now});
+  recorder_.delivered({step.number(), step.rows_here(), count_of(clock_.now()),
+                       window_.in_flight() + 1, window_.size(), bytes,
+                       ByteBudget::process().used() + bytes});
   return step.take_batches();
 }
 

@@ -15,6 +15,7 @@
 #include "run/sequencer.h"
 #include "run/stall.h"
 #include "run/window.h"
+#include "trace/recorder.h"
 
 namespace penstock {
 
@@ -24,7 +25,7 @@ class Consumer {
   /// `work` runs one task of the pass on the consumer's thread, if it must compute itself; returns
   /// false if there is none.
   Consumer(std::shared_ptr<const PlanData> plan, const RunStart& start, const RunSettings& settings,
-           Window& window, std::function<bool()> work, Clock& clock, std::uint32_t trace_run);
+           Window& window, std::function<bool()> work, Clock& clock, trace::Recorder& recorder);
 
   /// Returns the next step, or nothing after the last.
   std::optional<StepBatches> next();
@@ -55,11 +56,12 @@ class Consumer {
   Window& window_;
   const std::function<bool()> work_;
   Clock& clock_;
-  const std::uint32_t trace_run_;
+  trace::Recorder& recorder_;
   std::deque<std::unique_ptr<StepInFlight>> ready_;
   std::vector<std::unique_ptr<StepInFlight>> spent_;  // to be reused
   StreamPlace reached_;                               // for a stream: the position after the last
                                                       // delivered step
+  bool requested_ = false;
   std::atomic<bool> stopped_{false};
 };
 

@@ -57,7 +57,7 @@ class Consuming {
                 .stream = plan->program.stream != nullptr,
                 .step = {.skips = settings.ledger != nullptr}},
                opener, clock),
-        consumer(plan, start, settings, window, [this] { return work(); }, clock, 0) {
+        consumer(plan, start, settings, window, [this] { return work(); }, clock, recorder) {
     window.begin({.threads = 0, .step_rows = 2, .step_bytes = 1}, 2);
   }
 
@@ -97,6 +97,7 @@ class Consuming {
   Failure failure{"it broke"};
   std::vector<Failure> skipped;
   Window window;
+  trace::Recorder recorder{{}, clock, {}};
   Consumer consumer;
 };
 

@@ -17,6 +17,7 @@
 #include "base/mix.h"
 #include "base/printable.h"
 #include "base/thread.h"
+#include "trace/blocked.h"
 #include "trace/phases.h"
 
 namespace penstock {
@@ -176,7 +177,13 @@ void Fetcher::serve(const std::shared_ptr<Shared>& shared, const std::shared_ptr
     Result<Bytes> result = guarded_read(*options.io, ticket->read);
     Lock lock(shared->mutex);
     if (slot->abandoned) break;  // this thread may only use `shared` from here on
-    options.pace->measured(options.clock->now() - began, result ? (*result).size() : 0);
+    const Nanoseconds ended = options.clock->now();
+    const std::uint64_t bytes = result ? (*result).size() : 0;
+    options.pace->measured(ended - began, bytes);
+    if (options.recorder) {
+      options.recorder->read(began, ended, bytes, true);
+      options.recorder->reads_ahead(shared->running, options.pace->latency() * 1e-9);
+    }
     slot->reading.clear();
     ticket->state = Ticket::State::done;
     if (ticket->wanted) ticket->result = std::move(result);
@@ -244,10 +251,20 @@ void Fetcher::forget(std::uint64_t step) {
   shared_->steps.erase(found);
 }
 
+void Fetcher::note_read(Nanoseconds began, Nanoseconds ended, std::uint64_t bytes) const {
+  trace::Blocked& blocked = trace::blocked_here();
+  blocked.read += trace::count_between(began, ended);
+  blocked.read_bytes += bytes;
+  if (options_.recorder) options_.recorder->read(began, ended, bytes, false);
+}
+
 Result<Bytes> Fetcher::read_here(const Read& read) {
   const Nanoseconds began = options_.clock->now();
   auto bytes = read_now(*options_.io, read);
-  options_.pace->measured(options_.clock->now() - began, bytes ? (*bytes).size() : 0);
+  const Nanoseconds ended = options_.clock->now();
+  const std::uint64_t count = bytes ? (*bytes).size() : 0;
+  options_.pace->measured(ended - began, count);
+  note_read(began, ended, count);
   return bytes;
 }
 
@@ -260,8 +277,10 @@ Result<Bytes> Fetcher::get(const Read& read, const ReadKey& key) {
         shared_->drop(ticket);
       } else {
         ticket->awaited = true;
+        const Nanoseconds began = options_.clock->now();
         while (ticket->state != Ticket::State::done && !shared_->stopping)
           shared_->done.wait(shared_->mutex);
+        trace::blocked_here().read += trace::count_between(began, options_.clock->now());
         if (ticket->state != Ticket::State::done) return cancelled(0);
         Result<Bytes> result = std::move(ticket->result);
         shared_->drop(ticket);
@@ -287,6 +306,7 @@ Result<void> Fetcher::read_at(const FileHandle& file, std::uint64_t offset,
   auto done = options_.io->read_at(file, offset, out);
   const Nanoseconds took = options_.clock->now() - began;
   trace::add_phase(trace::Phase::read, took);
+  note_read(began, began + took, done ? out.size() : 0);
   // Small reads from memory are too many to count each one.
   constexpr Nanoseconds kUnusual{20'000};
   constexpr std::uint32_t kEvery = 64;

@@ -17,6 +17,7 @@
 #include "penstock/io.h"
 #include "run/budget.h"
 #include "source/reader.h"
+#include "trace/recorder.h"
 
 namespace penstock {
 
@@ -47,6 +48,7 @@ class Fetcher final : public Reader {
     std::shared_ptr<ReadPace> pace;
     ByteBudget* budget = nullptr;
     std::uint64_t bytes_max = UINT64_MAX;  // of completed reads that no worker has taken
+    std::shared_ptr<trace::Recorder> recorder = {};
   };
   explicit Fetcher(Options options);
   ~Fetcher() override;
@@ -88,6 +90,8 @@ class Fetcher final : public Reader {
   class Shared;
   static void serve(const std::shared_ptr<Shared>& shared, const std::shared_ptr<Slot>& slot);
   Result<Bytes> read_here(const Read& read);
+  /// Records a read of the calling thread.
+  void note_read(Nanoseconds began, Nanoseconds ended, std::uint64_t bytes) const;
 
   const Options options_;
   std::atomic<bool> queued_{false};  // at least once

@@ -1,5 +1,7 @@
 #include "run/pacing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -11,9 +13,7 @@ constexpr double kTaskNanoseconds = 100e3;
 constexpr double kWorkerTaskNanoseconds = 1e6;  // a round trip to another process takes about 50 us
 constexpr std::uint64_t kTaskRowsMax = 1 << 16;
 constexpr std::uint64_t kTasksAhead = 4;  // per thread
-constexpr std::uint64_t kWindowMax = 4096;
 constexpr std::uint64_t kSpareMax = 8;
-constexpr std::size_t kDecisionsMax = 32;
 
 std::uint64_t divide_up(std::uint64_t amount, std::uint64_t by) {
   return (amount + by - 1) / by;
@@ -21,17 +21,7 @@ std::uint64_t divide_up(std::uint64_t amount, std::uint64_t by) {
 
 }  // namespace
 
-void Pacing::Log::add(Decision decision) {
-  Lock lock(mutex_);
-  if (decisions_.size() < kDecisionsMax) decisions_.push_back(std::move(decision));
-}
-
-std::vector<Pacing::Decision> Pacing::Log::decisions() const {
-  Lock lock(mutex_);
-  return decisions_;
-}
-
-Pacing::Pacing(Limits limits, std::shared_ptr<Log> log)
+Pacing::Pacing(Limits limits, Decided decided)
     : limits_(limits),
       task_nanoseconds_(limits.rows_at_once > 0 ? kWorkerTaskNanoseconds : kTaskNanoseconds),
       // One row for each worker process that this thread keeps busy, and one more in the queue.
@@ -42,7 +32,7 @@ Pacing::Pacing(Limits limits, std::shared_ptr<Log> log)
       // Until a cost is known, a step is split over all threads, for an early first batch.
       task_rows_(std::max<std::uint64_t>(
           task_rows_min_, divide_up(limits.step_rows, 4ULL * std::max(1U, limits.threads)))),
-      log_(std::move(log)) {
+      decided_(std::move(decided)) {
   decide(std::max<std::uint64_t>(limits_.steps_wished, limits_.threads + 1ULL), "start");
 }
 
@@ -50,7 +40,8 @@ void Pacing::decide(std::uint64_t window, const char* reason) {
   window = std::clamp<std::uint64_t>(window, 1, window_max_);
   if (window == window_) return;
   window_ = window;
-  log_->add({task_rows_, window_, reason});
+  if (decided_)
+    decided_(fmt::format("{} steps ahead, {} rows a task: {}", window_, task_rows_, reason));
 }
 
 std::uint64_t Pacing::steps_within(std::uint64_t step_bytes) const {

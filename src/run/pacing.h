@@ -4,11 +4,8 @@
 // and the look-ahead should hold only a few tasks per thread.
 
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <string>
-#include <vector>
-
-#include "base/mutex.h"
 
 namespace penstock {
 
@@ -23,24 +20,9 @@ class Pacing {
     std::uint64_t steps_wished = 0;
     std::uint64_t rows_at_once = 0;  // rows that worker processes take at a time; 0: no processes
   };
-  struct Decision {
-    std::uint64_t task_rows;
-    std::uint64_t window;
-    std::string reason;
-  };
-  /// Changes of the window so far, with reasons; the first 32. Thread-safe without the owner's
-  /// mutex, which may be held while the reads of a step are planned.
-  class Log {
-   public:
-    void add(Decision decision);
-    [[nodiscard]] std::vector<Decision> decisions() const;
-
-   private:
-    mutable Mutex mutex_;
-    std::vector<Decision> decisions_ PENSTOCK_GUARDED_BY(mutex_);
-  };
-  explicit Pacing(Limits limits) : Pacing(limits, std::make_shared<Log>()) {}
-  Pacing(Limits limits, std::shared_ptr<Log> log);
+  /// Receives a line for each change of the window, with the reason.
+  using Decided = std::function<void(std::string)>;
+  explicit Pacing(Limits limits, Decided decided = {});
 
   /// The target number of rows of a task.
   [[nodiscard]] std::uint64_t task_rows() const { return task_rows_; }
@@ -59,9 +41,13 @@ class Pacing {
   /// Records that the consumer waited although the pool had stopped at the window.
   void consumer_waited();
 
-  [[nodiscard]] std::vector<Decision> decisions() const { return log_->decisions(); }
+  /// True if the bytes of batches, not the need for them, limit the window.
+  [[nodiscard]] bool at_byte_limit() const {
+    return window_ >= window_max_ && window_max_ < kWindowMax;
+  }
 
  private:
+  static constexpr std::uint64_t kWindowMax = 4096;
   void decide(std::uint64_t window, const char* reason);
   [[nodiscard]] std::uint64_t steps_within(std::uint64_t step_bytes) const;
 
@@ -75,7 +61,7 @@ class Pacing {
   std::uint64_t window_ = 1;
   std::uint64_t read_rows_ = 0;
   std::uint64_t spare_ = 1;  // the window is this multiple of what the threads need
-  std::shared_ptr<Log> log_;
+  Decided decided_;
 };
 
 }  // namespace penstock

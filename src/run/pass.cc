@@ -8,7 +8,7 @@
 #include "base/cancel_scope.h"
 #include "base/printable.h"
 #include "base/report.h"
-#include "trace/trace.h"
+#include "order/cut.h"
 
 namespace penstock {
 namespace {
@@ -25,6 +25,37 @@ WindowSettings window_settings(const PlanData& plan, const RunStart& start,
   return made;
 }
 
+trace::RunFacts run_facts(const PlanData& plan, const RunStart& start,
+                          const RunSettings& settings) {
+  trace::RunFacts facts;
+  facts.dataset = settings.dataset;
+  facts.epoch = start.pass;
+  facts.first_step = start.step;
+  facts.stream = plan.program.stream != nullptr;
+  if (!facts.stream && start.geometry.steps() != kEndless) facts.end_step = start.geometry.steps();
+  facts.step_rows = settings.shape.rows_max * settings.shape.shares;
+  facts.shares = plan.options.shares.count;
+  facts.first_share = plan.options.shares.first;
+  facts.shares_total = plan.options.shares.total;
+  facts.threads = settings.threads;
+  facts.pool_threads = settings.pool_threads;
+  facts.cores = usable_cores();
+  facts.bytes_max = settings.lookahead_bytes;
+  facts.ops = plan.program.ops;
+  return facts;
+}
+
+trace::NameSample name_sample(std::shared_ptr<const PlanData> plan) {
+  return [plan = std::move(plan)](std::uint64_t id) -> trace::SampleName {
+    const LeafProgram* of = nullptr;
+    for (const LeafProgram& chain : plan->program.chains)
+      if (chain.samples && (of == nullptr || chain.first_id <= id)) of = &chain;
+    if (of == nullptr) return {};
+    const SampleKey key = of->samples->ids().key(id);
+    return {fmt::format("{} of source {}", key.number, key.source), of->samples->ids().file_of(id)};
+  };
+}
+
 }  // namespace
 
 Pass::Pass(std::shared_ptr<const PlanData> plan, BatchShape shape, RunStart start,
@@ -32,13 +63,14 @@ Pass::Pass(std::shared_ptr<const PlanData> plan, BatchShape shape, RunStart star
     : plan_(std::move(plan)),
       start_(std::move(start)),
       settings_(settings),
-      trace_run_(trace::new_run()),
       clock_(settings.clock != nullptr ? *settings.clock : Clock::real()),
+      recorder_(std::make_shared<trace::Recorder>(run_facts(*plan_, start_, settings_), clock_,
+                                                  name_sample(plan_))),
       learner_(plan_, {settings.dataset, start_.pass, settings.ledger != nullptr, settings.shape}),
       fetcher_({settings.io != nullptr ? settings.io : &Io::real(), &clock_,
                 settings.pace ? settings.pace : std::make_shared<ReadPace>(),
-                &ByteBudget::process(), settings.lookahead_bytes}),
-      worker_(plan_, start_, settings_, learner_, fetcher_, clock_, trace_run_),
+                &ByteBudget::process(), settings.lookahead_bytes, recorder_}),
+      worker_(plan_, start_, settings_, learner_, fetcher_, clock_, *recorder_),
       puller_(plan_,
               {start_.pass, start_.step, start_.stream, settings.threads,
                settings.ledger != nullptr, [this] { window_.wake(); }},
@@ -47,12 +79,13 @@ Pass::Pass(std::shared_ptr<const PlanData> plan, BatchShape shape, RunStart star
           [this] {
             WindowSettings made = window_settings(*plan_, start_, settings_);
             made.wants_help = [this] { return puller_.wants_help(); };
-            made.log = log_;
+            made.decided = [this](std::string text) { recorder_->decided(std::move(text)); };
             return made;
           }(),
           worker_, clock_),
       consumer_(
-          plan_, start_, settings_, window_, [this] { return run_one(); }, clock_, trace_run_) {
+          plan_, start_, settings_, window_, [this] { return run_one(); }, clock_, *recorder_) {
+  trace::add_live_run(recorder_);
   if (shape.layout) set_shape(std::move(shape));
 }
 
@@ -146,6 +179,7 @@ std::uint64_t Pass::pull_steps(Task& task, const Context& context) {
 
 std::uint64_t Pass::run_task(Task& task) {
   const CancelScope scope(task.activity.cancelled);
+  task.activity.recorded = {recorder_.get(), task.first_step};
   const ScratchStock::Loan loan(scratch_);
   const Context context(loan.scratch(), fetcher_, &task.activity);
   switch (task.kind) {
@@ -171,8 +205,7 @@ bool Pass::run_one() {
     if (did) {
       const std::uint64_t rows = run_task(task);
       const auto kind = task.kind == Task::Kind::pull ? trace::Kind::pull : trace::Kind::block;
-      trace::record({kind, trace_run_, static_cast<std::uint32_t>(rows), task.first_step,
-                     count_of(task.began), count_of(clock_.now())});
+      recorder_->task_ended(kind, task.first_step, rows, task.began, clock_.now());
       window_.end_task(task, rows);
     }
   } catch (...) {

@@ -16,6 +16,7 @@
 #include "run/run_settings.h"
 #include "run/step_worker.h"
 #include "run/window.h"
+#include "trace/recorder.h"
 
 namespace penstock {
 
@@ -53,10 +54,9 @@ class Pass final : public Work {
   /// Steps of the pass that the consumer has received, including earlier runs.
   [[nodiscard]] std::uint64_t delivered() const { return window_.delivered(); }
   [[nodiscard]] bool stopped() const { return consumer_.stopped(); }
-  [[nodiscard]] std::uint32_t trace_run() const { return trace_run_; }
+  [[nodiscard]] const std::shared_ptr<trace::Recorder>& recorder() const { return recorder_; }
   /// The shape of its batches, if it is known.
   [[nodiscard]] BatchShape shape() const { return worker_.shape(); }
-  [[nodiscard]] std::vector<Pacing::Decision> decisions() const { return log_->decisions(); }
 
  private:
   void set_shape(BatchShape shape);
@@ -69,9 +69,8 @@ class Pass final : public Work {
   const std::shared_ptr<const PlanData> plan_;
   const RunStart start_;
   const RunSettings settings_;
-  const std::uint32_t trace_run_;
   Clock& clock_;
-  const std::shared_ptr<Pacing::Log> log_ = std::make_shared<Pacing::Log>();
+  const std::shared_ptr<trace::Recorder> recorder_;
   ScratchStock scratch_;
   ShapeLearner learner_;
   Fetcher fetcher_;

@@ -24,8 +24,9 @@ struct RunStart {
 };
 
 struct RunSettings {
-  std::string dataset = {};  // its name, for errors
-  unsigned threads = 0;      // 0: compute on the consumer's thread
+  std::string dataset = {};   // its name, for errors
+  unsigned threads = 0;       // 0: compute on the consumer's thread
+  unsigned pool_threads = 0;  // of the process
   std::uint64_t lookahead_bytes = UINT64_MAX;
   std::uint64_t lookahead_steps = 0;
   Nanoseconds stall_after = std::chrono::seconds(30);  // report a wait this long

@@ -9,7 +9,6 @@
 #include "order/cut.h"
 #include "run/compute.h"
 #include "sample/rows.h"
-#include "trace/trace.h"
 
 namespace penstock {
 namespace {
@@ -61,14 +60,14 @@ struct FailedTogether {
 
 StepWorker::StepWorker(std::shared_ptr<const PlanData> plan, const RunStart& start,
                        const RunSettings& settings, ShapeLearner& learner, Fetcher& fetcher,
-                       Clock& clock, std::uint32_t trace_run)
+                       Clock& clock, trace::Recorder& recorder)
     : plan_(std::move(plan)),
       start_(start),
       settings_(settings),
       learner_(learner),
       fetcher_(fetcher),
       clock_(clock),
-      trace_run_(trace_run) {}
+      recorder_(recorder) {}
 
 void StepWorker::set_shape(BatchShape shape) {
   shape_ = std::move(shape);
@@ -287,8 +286,7 @@ void StepWorker::finish(const Piece& piece, Result<void> done, Task& task) {
   if (!done) step.fail(std::move(done.failure()));
   if (!step.arrived(piece.rows)) return;
   if (!step.has_failed()) task.step_bytes = std::max(task.step_bytes, step.complete());
-  trace::record({trace::Kind::ready, trace_run_, static_cast<std::uint32_t>(step.rows_here()),
-                 step.number(), count_of(task.began), count_of(clock_.now())});
+  recorder_.ready(step.number(), step.rows_here(), task.began, clock_.now());
   if (step.reads_queued) fetcher_.forget(step.number());
   step.set_ready();
 }

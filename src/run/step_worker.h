@@ -16,6 +16,7 @@
 #include "run/run_settings.h"
 #include "run/task.h"
 #include "run/window.h"
+#include "trace/recorder.h"
 
 namespace penstock {
 
@@ -24,7 +25,7 @@ class StepWorker final : public StepOpener {
  public:
   StepWorker(std::shared_ptr<const PlanData> plan, const RunStart& start,
              const RunSettings& settings, ShapeLearner& learner, Fetcher& fetcher, Clock& clock,
-             std::uint32_t trace_run);
+             trace::Recorder& recorder);
 
   /// Called once, before any step is opened.
   void set_shape(BatchShape shape);
@@ -59,7 +60,7 @@ class StepWorker final : public StepOpener {
   ShapeLearner& learner_;
   Fetcher& fetcher_;
   Clock& clock_;
-  const std::uint32_t trace_run_;
+  trace::Recorder& recorder_;
   Scratch opening_;   // for `open`, which the window calls under its lock
   BatchShape shape_;  // written before `shaped_` is set
   std::atomic<bool> shaped_{false};

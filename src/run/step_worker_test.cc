@@ -24,7 +24,7 @@ class Working {
         learner(plan, {"", 0, ledger != nullptr, {16, shares.count, nullptr}}),
         fetcher({&Io::real(), &Clock::real(), std::make_shared<ReadPace>(), &ByteBudget::process(),
                  UINT64_MAX}),
-        worker(plan, start, settings, learner, fetcher, Clock::real(), 0),
+        worker(plan, start, settings, learner, fetcher, Clock::real(), recorder),
         step({.shares = shares, .skips = ledger != nullptr}) {
     worker.set_shape(make_batch_shape(plan->program.spec, {16, shares.count, nullptr}));
   }
@@ -58,6 +58,7 @@ class Working {
   RunSettings settings;
   ShapeLearner learner;
   Fetcher fetcher;
+  trace::Recorder recorder{{}, Clock::real(), {}};
   StepWorker worker;
   StepInFlight step;
   Scratch scratch;
@@ -68,7 +69,7 @@ using Values = std::vector<std::int64_t>;
 TEST(StepWorkerTest, TheShapeIsUnknownUntilItIsSet) {
   Working working(Dataset::range(10).batch(4));
   StepWorker worker(working.plan, working.start, working.settings, working.learner, working.fetcher,
-                    Clock::real(), 0);
+                    Clock::real(), working.recorder);
   EXPECT_FALSE(worker.has_shape());
   EXPECT_EQ(worker.shape().layout, nullptr);
   worker.set_shape(testing::shape_of_numbers(4));

@@ -21,7 +21,7 @@ void Window::begin(const Pacing::Limits& limits, std::uint64_t step_rows) {
   Lock lock(mutex_);
   step_bytes_ = limits.step_bytes;
   step_rows_ = step_rows;
-  pacing_ = Pacing(limits, settings_.log);
+  pacing_ = Pacing(limits, settings_.decided);
   size_ = settings_.threads == 0 ? 1 : pacing_.window();
   begun_ = true;
 }
@@ -231,7 +231,7 @@ Window::Found Window::look(Awaited awaited) const {
   return find(awaited);
 }
 
-bool Window::wait(Awaited awaited, Nanoseconds pause) {
+bool Window::wait(Awaited awaited, Nanoseconds pause, trace::WaitView& view) {
   Lock lock(mutex_);
   if (stopped_ || broken_ || find(awaited) != Found::nothing) return true;
   // If threads are idle while the consumer waits, the window was too small.
@@ -243,6 +243,8 @@ bool Window::wait(Awaited awaited, Nanoseconds pause) {
   // A task notifies the consumer at its end, which saves a wake-up per small step. But a complete
   // step must not wait for a slow sample after it, so the consumer also checks by itself.
   if (settings_.stream || grew) wake_if_starved();
+  view = {tasks_.size(), alone_, starved_.load() && in_flight() >= size(),
+          starved_.load() && (pacing_.at_byte_limit() || !ByteBudget::process().has(step_bytes_))};
   consumer_waits_ = true;
   changed_.wait_for(mutex_, pause);
   consumer_waits_ = false;

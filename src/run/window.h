@@ -17,6 +17,7 @@
 #include "run/pacing.h"
 #include "run/step_in_flight.h"
 #include "run/task.h"
+#include "trace/recorder.h"
 
 namespace penstock {
 
@@ -41,7 +42,7 @@ struct WindowSettings {
   bool stream = false;      // steps are published by the puller; the end is unknown
   StepSettings step = {};
   std::function<bool()> wants_help = {};  // whether a thread that pulls needs help
-  std::shared_ptr<Pacing::Log> log = std::make_shared<Pacing::Log>();
+  Pacing::Decided decided = {};
 };
 
 class Window {
@@ -78,8 +79,9 @@ class Window {
   enum class Found : std::uint8_t { nothing, awaited, end };
   /// Throws CancelledError if stopped, or the exception that broke a task.
   [[nodiscard]] Found look(Awaited awaited) const;
-  /// Waits for `awaited`, at most for `pause`; returns false if it is not available.
-  bool wait(Awaited awaited, Nanoseconds pause);
+  /// Waits for `awaited`, at most for `pause`; returns false if it is not available. Writes to
+  /// `view` how threads are occupied meanwhile.
+  bool wait(Awaited awaited, Nanoseconds pause, trace::WaitView& view);
   /// Moves the leading ready steps to `ready`, and recycles the `spent` ones.
   void take_ready(std::deque<std::unique_ptr<StepInFlight>>& ready,
                   std::vector<std::unique_ptr<StepInFlight>>& spent);
@@ -87,6 +89,11 @@ class Window {
   void count_delivered();
   /// Steps of the pass that the consumer has received, including earlier runs.
   [[nodiscard]] std::uint64_t delivered() const { return delivered_.load(); }
+  [[nodiscard]] std::uint64_t in_flight() const {
+    return opened_.load(std::memory_order_relaxed) - delivered_.load();
+  }
+  /// The most steps that may be in flight.
+  [[nodiscard]] std::uint64_t size() const { return size_.load(std::memory_order_relaxed); }
   void stop();
 
   /// Calls `body(steps, tasks)` with all steps in flight and the running tasks, under the lock.
@@ -106,9 +113,6 @@ class Window {
   /// Wakes sleeping threads. Does nothing after a stop: an abandoned thread may return when the
   /// pool is gone.
   void wake_if_starved() PENSTOCK_REQUIRES(mutex_);
-  [[nodiscard]] std::uint64_t in_flight() const {
-    return opened_.load(std::memory_order_relaxed) - delivered_.load();
-  }
 
   const WindowSettings settings_;
   StepOpener& opener_;

@@ -148,7 +148,8 @@ TEST_F(WindowTest, StepsAreTakenInOrderUpToTheFirstThatIsNotReady) {
   EXPECT_EQ(take(), Numbers{});
   finish(window, first);
   EXPECT_EQ(window.look(Window::Awaited::ready_step), Window::Found::awaited);
-  EXPECT_TRUE(window.wait(Window::Awaited::ready_step, std::chrono::hours(1)));
+  trace::WaitView view;
+  EXPECT_TRUE(window.wait(Window::Awaited::ready_step, std::chrono::hours(1), view));
   EXPECT_EQ(take(), (Numbers{0, 1}));
   EXPECT_EQ(window.delivered(), 2U);
   finish(window, third);
@@ -216,7 +217,8 @@ TEST_F(WindowTest, AfterStopThereIsNoWorkAndAWaitIsCancelled) {
   EXPECT_TRUE(task.activity.cancelled);
   Task other;
   EXPECT_FALSE(window.begin_task(other));
-  EXPECT_TRUE(window.wait(Window::Awaited::step, std::chrono::hours(1)));
+  trace::WaitView view;
+  EXPECT_TRUE(window.wait(Window::Awaited::step, std::chrono::hours(1), view));
   EXPECT_THROW((void)window.look(Window::Awaited::step), CancelledError);
   window.end_task(task, 0);
 }
@@ -298,7 +300,9 @@ TEST_F(WindowTest, AStarvedThreadIsWokenWhenAWaitWidensTheWindow) {
     window.end_task(task, 0);  // without its rows
   }
   const std::size_t opened = opener_.opened.size();
-  EXPECT_FALSE(window.wait(Window::Awaited::ready_step, std::chrono::microseconds(1)));
+  trace::WaitView view;
+  EXPECT_FALSE(window.wait(Window::Awaited::ready_step, std::chrono::microseconds(1), view));
+  EXPECT_EQ(view.busy, 0U);
   EXPECT_TRUE(work->wait_for(2));
   Task task;
   EXPECT_TRUE(window.begin_task(task));

@@ -21,6 +21,14 @@ inline std::size_t row_bytes(const FieldSpec& field) {
   return shape_values(field.shape) * dtype_size(field.dtype);
 }
 
+/// Bytes of all rows of the dense columns.
+inline std::size_t dense_bytes(const BlockView& block) {
+  std::size_t bytes = 0;
+  for (const Column& column : block.columns)
+    if (column.dense()) bytes += block.rows * column.row_bytes;
+  return bytes;
+}
+
 /// Row `row` as a sample whose dense tensors are views of the block.
 Sample read_row(const BlockView& block, std::size_t row);
 /// Writes `sample` to a row; returns the difference from the block's spec, if any.

@@ -19,9 +19,12 @@ struct Context {
       : scratch(memory), reader(reads), activity(doing_now) {}
 
   /// Records for reports that the thread enters `op` with `samples` samples from id `first_sample`
-  /// on.
-  void doing(const std::string& op, std::uint64_t first_sample, std::uint64_t samples) const {
-    if (activity != nullptr) activity->doing(op, first_sample, samples);
+  /// on. What is returned measures the call until it is destroyed.
+  [[nodiscard]] trace::MeasuredCall enter(const std::string& op, std::uint64_t first_sample,
+                                          std::uint64_t samples) const {
+    if (activity == nullptr) return {{}, op, first_sample, samples};
+    activity->doing(op, first_sample, samples);
+    return {activity->recorded, op, first_sample, samples};
   }
   /// Records which of these samples it works on. Returns false if the result is not needed any
   /// more.

@@ -18,7 +18,7 @@ class EmptyFiles final : public Reader {
 TEST(ContextTest, OfMemoryAloneReadsDirectlyAndIsNeverCancelled) {
   Scratch scratch;
   const Context context(scratch);
-  context.doing("resize#1", 7, 3);
+  const trace::MeasuredCall call = context.enter("resize#1", 7, 3);
   EXPECT_TRUE(context.at_sample(8));
   EXPECT_FALSE(context.cancelled());
   EXPECT_EQ(&context.reader, &direct_reader());
@@ -31,7 +31,7 @@ TEST(ContextTest, RecordsWhatItsThreadDoesAndEndsAtTheNextSampleWhenCancelled) {
   trace::Activity activity;
   const Context context(scratch, files, &activity);
   EXPECT_TRUE(context.reader.get({"not there", 0, 1}, {}).ok());
-  context.doing("resize#1", 7, 3);
+  const trace::MeasuredCall call = context.enter("resize#1", 7, 3);
   EXPECT_EQ(activity.op(), "resize#1");
   EXPECT_TRUE(context.at_sample(8));
   EXPECT_EQ(activity.first_sample, 8U);

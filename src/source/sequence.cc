@@ -43,7 +43,7 @@ SequenceSource::SequenceSource(std::shared_ptr<Sequence> sequence, SequenceOptio
 
 Result<void> SequenceSource::get(const Asking& asking, SequenceBatch& batch,
                                  const Context& context) {
-  context.doing(title_, asking.index, 1);
+  const trace::MeasuredCall call = context.enter(title_, asking.index, 1);
   auto done =
       guarded([&] { batch.answer = sequence_->get(asking.index); }, [] { return std::size_t{0}; });
   if (done) done = take_apart(asking, batch);

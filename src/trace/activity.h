@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/mutex.h"
+#include "trace/measured_call.h"
 
 namespace penstock::trace {
 
@@ -15,6 +16,7 @@ class Activity {
   std::atomic<bool> cancelled{false};  // the current result is no longer needed
   std::atomic<std::uint64_t> first_sample{0};
   std::atomic<std::uint64_t> samples{0};
+  Recorded recorded;  // set before the work begins
 
   /// A copy, since the op may be destroyed meanwhile. Empty before the first op.
   [[nodiscard]] std::string op() const {

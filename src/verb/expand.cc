@@ -229,7 +229,7 @@ class ExpandCursor final : public Cursor {
 
   void close(Slot& slot, const Pulling& pulling) {
     // Closing may take a while, and destroys ops whose titles the trace may refer to.
-    pulling.context.doing(expansion_.title, slot.element_id, 1);
+    const trace::MeasuredCall call = pulling.context.enter(expansion_.title, slot.element_id, 1);
     slot.cursor.reset();
     slot = Slot{};
     --open_;
@@ -275,7 +275,8 @@ class ExpandCursor final : public Cursor {
   /// Opens the dataset of the pulled element.
   Result<void> open_element(Slot& slot, Anchor before, const Pulling& pulling) {
     const BlockView element = element_.rows(0, 1);
-    pulling.context.doing(expansion_.title, element.identity.sample_id[0], 1);
+    const trace::MeasuredCall call =
+        pulling.context.enter(expansion_.title, element.identity.sample_id[0], 1);
     FlowPtr flow;
     auto done = guarded([&] { flow = expansion_.open(read_row(element, 0)); },
                         [] { return std::size_t{0}; });

@@ -39,7 +39,8 @@ class GeneratorCursor final : public Cursor {
     for (std::size_t row = 0; row < out.rows; ++row)
       out.identity.sample_id[row] = flow_.first_id_ + pulled_ + row;
     std::fill_n(out.identity.occurrence, out.rows, turn_.round);
-    pulling.context.doing(flow_.title_, flow_.first_id_ + pulled_, out.rows);
+    const trace::MeasuredCall call =
+        pulling.context.enter(flow_.title_, flow_.first_id_ + pulled_, out.rows);
     GeneratorRun::Pull pull;
     std::vector<std::byte*> columns;
     for (const Column& column : out.columns) columns.push_back(column.data);

@@ -53,7 +53,7 @@ class RecordCursor final : public Cursor {
       : flow_(flow), turn_(turn), stream_(Io::real(), flow.streamed_->files) {}
 
   Result<std::size_t> pull(const BlockView& out, Pulling& pulling) override {
-    pulling.context.doing(flow_.title_, id(), out.rows);
+    const trace::MeasuredCall call = pulling.context.enter(flow_.title_, id(), out.rows);
     std::size_t made = 0;
     while (made < out.rows) {
       if (!pulling.context.at_sample(id())) return cancelled(made);

@@ -156,7 +156,7 @@ class ScanCursor final : public Cursor {
   Result<void> advance(const BlockView& out, std::size_t row, const Context& context) {
     const BlockView element = element_.rows(0, 1);
     const std::uint64_t id = element.identity.sample_id[0];
-    context.doing(scanning_.title, id, 1);
+    const trace::MeasuredCall call = context.enter(scanning_.title, id, 1);
     if (context.cancelled()) return cancelled(0);
     std::pair<Sample, Sample> made;
     auto done = guarded([&] { made = scanning_.fn(state_, read_row(element, 0)); },

@@ -43,7 +43,8 @@ class SourceStage final : public Stage {
     identify(ask, out.identity.sample_id, context);
     if (out.identity.occurrence != nullptr)
       std::fill_n(out.identity.occurrence, out.rows, ask.turn.occurrence());
-    if (out.rows > 0) context.doing(title_, out.identity.sample_id[0], out.rows);
+    if (out.rows == 0) return {};
+    const trace::MeasuredCall call = context.enter(title_, out.identity.sample_id[0], out.rows);
     return for_good_rows(out, ids(), [&](std::size_t first, std::size_t rows) {
       const Scratch::Frame frame(context.scratch);
       const auto numbers = ask.positions.subspan(first, rows);
