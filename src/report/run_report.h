@@ -1,16 +1,14 @@
 #pragma once
-// Reports of one run, from its trace.
+// Reports of one run, from what was recorded of it and nothing else.
 
-#include <cstdint>
-#include <string>
-#include <vector>
+#include <memory>
 
 #include "penstock/report.h"
+#include "trace/recording.h"
 
 namespace penstock {
 
-/// Adds up what is recorded of run `trace_run`, which was epoch `epoch`. Thread-safe.
-Report report_of_run(std::uint32_t trace_run, std::uint64_t epoch,
-                     std::vector<std::string> decisions);
+/// Computes the report: numbers, verdict, advice, estimates.
+Report report_of(std::shared_ptr<const trace::Recording> recording);
 
 }  // namespace penstock
