@@ -9,6 +9,7 @@
 #include <penstock/ledger.h>
 #include <penstock/options.h>
 #include <penstock/plan.h>
+#include <penstock/report.h>
 #include <penstock/state.h>
 #include <penstock/step.h>
 
@@ -69,6 +70,8 @@ class Feed {
   void stop();
   /// The samples skipped under OnError::skip. Thread-safe.
   [[nodiscard]] const Ledger& ledger() const;
+  /// What the current epoch did so far, or the last one. Thread-safe.
+  [[nodiscard]] Report report() const;
 
   /// `for (const Step& step : feed)` yields the rest of the epoch. Leaving the loop early ends the
   /// epoch. Blocks and throws like `next`.

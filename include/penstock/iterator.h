@@ -13,6 +13,10 @@
 
 namespace penstock {
 
+namespace trace {
+class Recorder;
+}
+
 /// One traversal of the epochs, with its own position.
 ///
 /// Not thread-safe: use an iterator from one thread at a time. Only `stop`, `epoch`, `ledger`,
@@ -80,6 +84,8 @@ class Iterator {
   [[nodiscard]] std::vector<std::string> decisions() const;
   /// Counters and times of the current epoch, or of the last one. Thread-safe.
   [[nodiscard]] Report report() const;
+  /// What counts for the report; null before the first step. For strategies.
+  [[nodiscard]] std::shared_ptr<trace::Recorder> recorder() const;
   /// The number under which this epoch's events are recorded in the trace. Thread-safe.
   [[nodiscard]] std::uint32_t trace_run() const;
 

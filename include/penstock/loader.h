@@ -61,6 +61,7 @@ class Loader {
   [[nodiscard]] const Ledger& ledger() const { return own_->ledger(); }
   [[nodiscard]] std::vector<std::string> decisions() const { return own_->decisions(); }
   [[nodiscard]] Report report() const { return own_->report(); }
+  [[nodiscard]] std::shared_ptr<trace::Recorder> recorder() const { return own_->recorder(); }
   [[nodiscard]] std::uint32_t trace_run() const;
 
   /// `for (const Batch& batch : loader)` yields the rest of the epoch. Leaving the loop early ends

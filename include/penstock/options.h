@@ -51,6 +51,9 @@ struct LoaderOptions {
   /// Called about every 50 ms by a thread that waits in `next`. An exception from it ends the wait
   /// and is rethrown by `next`; the step is not lost: call `next` again.
   std::function<void()> while_waiting = {};
+  /// A folder in which every run leaves its trace, epoch-N.json, while it goes on: also when the
+  /// program is killed. `penstock report` opens it. Empty: none.
+  std::string report_dir = {};
   std::shared_ptr<Allocator> allocator = {};  // for slabs; the heap by default
   /// For tests: by which waits and stalls are measured, and what reads the files of samples.
   /// A clock must outlive the loader and its iterators, an Io also every read that hangs.

@@ -12,6 +12,7 @@
 #include <penstock/csv.h>
 #include <penstock/dataset.h>
 #include <penstock/digests.h>
+#include <penstock/doctor.h>
 #include <penstock/dtype.h>
 #include <penstock/epoch_iterator.h>
 #include <penstock/error.h>

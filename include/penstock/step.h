@@ -11,6 +11,9 @@
 namespace penstock {
 
 struct StrategyCore;
+namespace trace {
+class Recorder;
+}
 
 /// The shares of one global step for the replicas of this process, as returned by `Feed::next`.
 /// Copies share the memory of the batches. Thread-safe for reading.
@@ -36,6 +39,7 @@ class Step {
   std::uint64_t step_ = 0;
   std::uint64_t feed_ = 0;
   std::shared_ptr<StrategyCore> core_;
+  std::shared_ptr<trace::Recorder> recorder_;
 };
 
 }  // namespace penstock

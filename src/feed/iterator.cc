@@ -29,6 +29,22 @@ StepBatches Iterator::Impl::replay_stream(std::uint64_t step) {
   return compute_shares(step, place_of(pulled), &rows);
 }
 
+namespace {
+
+/// What reports show besides the recorder's figures.
+void add_facts(trace::Recording& recording, const Ledger& ledger) {
+  recording.bytes_limit = ByteBudget::process().limit();
+  constexpr std::size_t kSkippedMax = 100;
+  for (const LedgerEntry& entry : ledger.entries()) {
+    if (recording.skipped_samples.size() == kSkippedMax) break;
+    recording.skipped_samples.push_back(fmt::format(
+        "step {}: sample {} of source {}{}: {}", entry.step, entry.sample.number,
+        entry.sample.source, entry.file.empty() ? "" : ", " + entry.file, entry.reason));
+  }
+}
+
+}  // namespace
+
 void Iterator::Impl::start_run() {
   watch_->shares.epoch_begins();
   for (const LeafProgram& chain : plan_.data()->program.chains)
@@ -51,6 +67,7 @@ void Iterator::Impl::start_run() {
     settings.threads = std::min(options_.threads.value_or(pool_->threads()), pool_->threads());
   }
   const std::uint64_t largest = largest_step_of(*plan_.data());
+  if (pool_) settings.pool_threads = pool_->threads();
   settings.shape = {Cut{largest, plan_.shares().total}.size(0), plan_.shares().count,
                     options_.allocator};
   // If the epoch had no sample to learn the shape from, the next epoch learns it again.
@@ -63,8 +80,36 @@ void Iterator::Impl::start_run() {
     Lock lock(stop_mutex_);
     running_ = run_;
     running_pool_ = pool_;
+    started_plan_ = plan_;
   }
+  if (!options_.report_dir.empty()) start_writer();
+  status_ = StatusWriter::shared();
   if (settings.threads > 0) Pass::start(run_, *pool_);
+}
+
+Report Iterator::Impl::report() const {
+  const std::shared_ptr<trace::Recorder> recorder = this->recorder();
+  auto recording = std::make_shared<trace::Recording>();
+  if (recorder) *recording = recorder->recording();
+  std::optional<Plan> plan;
+  {
+    Lock lock(stop_mutex_);
+    plan = started_plan_;
+  }
+  if (plan) recording->plan = plan->explain();
+  add_facts(*recording, ledger_);
+  return report_of(std::move(recording));
+}
+
+void Iterator::Impl::start_writer() {
+  RunWriter::Options options;
+  const auto recorder = run_->recorder();
+  options.path = trace_path(options_.report_dir, recorder->facts());
+  options.complete = [this, plan = plan_.explain()](trace::Recording& recording) {
+    recording.plan = plan;
+    add_facts(recording, ledger_);
+  };
+  writer_ = std::make_unique<RunWriter>(recorder, std::move(options));
 }
 
 Iterator::Iterator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -118,10 +163,14 @@ std::vector<std::string> Iterator::decisions() const {
   return impl_->decisions();
 }
 Report Iterator::report() const {
-  return report_of_run(trace_run(), epoch(), decisions());
+  return impl_->report();
+}
+std::shared_ptr<trace::Recorder> Iterator::recorder() const {
+  return impl_->recorder();
 }
 std::uint32_t Iterator::trace_run() const {
-  return impl_->trace_run();
+  const auto recorder = impl_->recorder();
+  return recorder ? recorder->run() : 0;
 }
 
 }  // namespace penstock

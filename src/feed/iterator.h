@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,9 @@
 #include "feed/own_shares.h"
 #include "order/cut.h"
 #include "penstock/loader.h"
+#include "report/run_report.h"
+#include "report/run_writer.h"
+#include "report/status.h"
 #include "run/pass.h"
 
 namespace penstock {
@@ -57,11 +61,10 @@ class Iterator::Impl {
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
   [[nodiscard]] std::vector<std::string> decisions() const {
     std::vector<std::string> lines;
-    const std::shared_ptr<Pass> run = running();
-    if (!run) return lines;
-    for (const Pacing::Decision& decision : run->decisions())
-      lines.push_back(fmt::format("{} steps ahead, {} rows a task: {}", decision.window,
-                                  decision.task_rows, decision.reason));
+    const std::shared_ptr<trace::Recorder> recorder = this->recorder();
+    if (!recorder) return lines;
+    for (trace::DecisionRecord& decision : recorder->decisions())
+      lines.push_back(std::move(decision.text));
     return lines;
   }
   /// For a stream, blocks until the next step, or the end, is known.
@@ -69,10 +72,12 @@ class Iterator::Impl {
     if (!streamed()) return step_ >= geometry_.steps();
     return !attempt([this] { return run_->has_next(); });
   }
-  [[nodiscard]] std::uint32_t trace_run() const {
+  /// Of the current run, or the last one; null before the first.
+  [[nodiscard]] std::shared_ptr<trace::Recorder> recorder() const {
     Lock lock(stop_mutex_);
-    return running_ ? running_->trace_run() : last_trace_run_;
+    return running_ ? running_->recorder() : last_recorder_;
   }
+  [[nodiscard]] Report report() const;
 
   std::optional<StepBatches> next() {
     resumed_ = false;
@@ -253,7 +258,7 @@ class Iterator::Impl {
       Lock lock(stop_mutex_);
       running_.reset();
       running_pool_.reset();
-      last_trace_run_ = run_->trace_run();
+      last_recorder_ = run_->recorder();
     }
     shape_ = run_->shape();
     // Until a step is delivered, the row recorded in the state must still follow.
@@ -263,7 +268,9 @@ class Iterator::Impl {
     }
     run_->stop(pool_.get());
     run_.reset();
+    writer_.reset();
   }
+  void start_writer();
 
   void go_to(std::uint64_t epoch, std::uint64_t step, Geometry geometry, StreamPlace stream = {}) {
     stop_run();
@@ -302,7 +309,10 @@ class Iterator::Impl {
                               // handles
   std::shared_ptr<Pass> running_ PENSTOCK_GUARDED_BY(stop_mutex_);
   std::shared_ptr<Pool> running_pool_ PENSTOCK_GUARDED_BY(stop_mutex_);
-  std::uint32_t last_trace_run_ PENSTOCK_GUARDED_BY(stop_mutex_) = 0;
+  std::unique_ptr<RunWriter> writer_;     // with `report_dir`
+  std::shared_ptr<StatusWriter> status_;  // with PENSTOCK_STATUS
+  std::shared_ptr<trace::Recorder> last_recorder_ PENSTOCK_GUARDED_BY(stop_mutex_);
+  std::optional<Plan> started_plan_ PENSTOCK_GUARDED_BY(stop_mutex_);  // of the newest run
 };
 
 }  // namespace penstock

@@ -65,6 +65,7 @@ Step Feed::Impl::step_of(std::vector<Batch> shares, const State::Epochs& at) {
   step.step_ = at.step;
   step.feed_ = number_;
   step.core_ = core_;
+  step.recorder_ = loader_.recorder();
   return step;
 }
 
@@ -226,6 +227,9 @@ void Feed::stop() {
 }
 const Ledger& Feed::ledger() const {
   return impl_->ledger();
+}
+Report Feed::report() const {
+  return impl_->report();
 }
 EpochIterator<Feed, Step> Feed::begin() {
   impl_->begin_loop();

@@ -23,6 +23,7 @@ class Feed::Impl {
   void restore(const State& state);
   void stop() { loader_.stop(); }
   [[nodiscard]] const Ledger& ledger() const { return loader_.ledger(); }
+  [[nodiscard]] Report report() const { return loader_.report(); }
   void begin_loop();
   /// All ranks must draw the same seed.
   void share_seed(Coordinator& coordinator);

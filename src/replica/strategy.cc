@@ -12,6 +12,8 @@
 #include "replica/exchange.h"
 #include "replica/feed.h"
 #include "replica/scope.h"
+#include "trace/blocked.h"
+#include "trace/recorder.h"
 
 namespace penstock {
 namespace {
@@ -59,6 +61,50 @@ class RunningReplica {
   ~RunningReplica() { running_replica = nullptr; }
   RunningReplica(const RunningReplica&) = delete;
   RunningReplica& operator=(const RunningReplica&) = delete;
+};
+
+/// How long each replica computed its share of a step.
+class ReplicaTimes {
+ public:
+  explicit ReplicaTimes(std::size_t replicas) : began_(replicas), ended_(replicas) {}
+
+  /// Measures the function of one replica. Replicas write to places of their own.
+  class Measured {
+   public:
+    Measured(ReplicaTimes& times, std::uint32_t replica) : times_(times), replica_(replica) {
+      times_.began_[replica_] = Clock::real().now();
+    }
+    /// Waits for other replicas inside the function do not count.
+    ~Measured() {
+      const auto waited = trace::blocked_here().replicas - waited_before_;
+      times_.ended_[replica_] =
+          Clock::real().now() - Nanoseconds(static_cast<std::int64_t>(waited));
+    }
+    Measured(const Measured&) = delete;
+    Measured& operator=(const Measured&) = delete;
+
+   private:
+    ReplicaTimes& times_;
+    const std::uint32_t replica_;
+    const std::uint64_t waited_before_ = trace::blocked_here().replicas;
+  };
+
+  /// Called after all replicas have returned.
+  void record(const Step& step, trace::Recorder& recorder,
+              const std::vector<std::string>& devices) const {
+    if (!recorder.real_time()) return;
+    const Nanoseconds all_ended = *std::ranges::max_element(ended_);
+    for (std::size_t i = 0; i < began_.size(); ++i) {
+      const std::uint64_t rows = step.shares()[i].valid_count();
+      if (step.shares()[i].rows() > 0)
+        recorder.replica(static_cast<std::uint32_t>(i), "replica " + devices[i], step.step(), rows,
+                         began_[i], ended_[i], all_ended);
+    }
+  }
+
+ private:
+  std::vector<Nanoseconds> began_;
+  std::vector<Nanoseconds> ended_;
 };
 
 /// True while a function of `distribute_from_function` runs.
@@ -276,12 +322,15 @@ void Strategy::run_step(const Step& step, const std::function<void(Replica&, con
   std::vector<bool> takes_part;
   takes_part.reserve(step.shares_.size());
   for (const Batch& share : step.shares_) takes_part.push_back(share.rows() > 0);
+  const auto times = std::make_shared<ReplicaTimes>(step.shares_.size());
   // By value: an abandoned replica still uses its share.
-  run_members(takes_part, [shares = step.shares_, body](Replica& replica) {
+  run_members(takes_part, [shares = step.shares_, body, times](Replica& replica) {
     const Batch& share = shares[replica.local_id()];
     replica.count_ = share.valid_count();
+    const ReplicaTimes::Measured measured(*times, replica.local_id());
     body(replica, share);
   });
+  if (step.recorder_) times->record(step, *step.recorder_, core_->devices);
 }
 
 void Strategy::each(const std::function<void(Replica&)>& fn) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/report.h"
+#include "trace/blocked.h"
 
 namespace penstock {
 namespace {
@@ -207,6 +208,7 @@ Tensor Team::meet(std::uint32_t member, const std::string& word, const detail::P
     std::rethrow_exception(missing);
   }
   try {
+    const trace::BlockedSpan waiting(trace::blocked_here().replicas);
     wait(word.c_str(), [&]() PENSTOCK_REQUIRES(mutex_) {
       return meeting_ != meeting || first_ || (run != nullptr && run->abandoned);
     });

@@ -46,6 +46,7 @@ struct Options {
   bool sync_norm = false;
   bool skip = false;
   double timeout = 30;
+  std::string report;
 };
 
 std::atomic<int> interrupt{0};
@@ -123,6 +124,7 @@ Run run_of(const Options& options) {
   if (options.skip) fit.loader.on_error = OnError::skip;
   fit.resume = options.resume;
   fit.resume_older = options.resume_older;
+  fit.loader.report_dir = options.report;
   run.folder = options.checkpoints.empty() ? options.resume : options.checkpoints;
   if (!run.folder.empty()) {
     run.saver = checkpoints(run.folder, {.every_steps = options.every});
@@ -279,6 +281,8 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--json", options.json, "log file with one JSON object per epoch");
   app.add_option("--csv", options.csv, "log file with one line per epoch");
   app.add_option("--tensorboard", options.tensorboard, "folder for TensorBoard");
+  app.add_option("--report", options.report,
+                 "folder for the trace of each epoch; penstock report FOLDER shows the newest one");
   app.add_option("--seed", options.seed)->check(whole_number(0, UINT64_MAX))->capture_default_str();
   app.add_flag("--decay", options.decay, "decay the learning rate to 0 along a cosine");
   app.add_flag("--augment", options.augment, "random flip and brightness");

@@ -58,6 +58,7 @@ Fitting::Fitting(const ModelOptions& model, const CompileOptions& compiled, Mirr
     DistributeOptions plain;
     plain.loader = interruptible(options.loader, interrupt_of(options, copies));
     plain.loader.tail.reset();
+    plain.loader.report_dir.clear();  // the traces of training stay the newest ones
     validation_.emplace(copies.strategy().distribute(*options.validation, plain));
   }
   if (options.initial_epoch > 0) feed_.set_epoch(options.initial_epoch);
