@@ -17,6 +17,9 @@ void add_plan(CLI::App& app, int& code);
 void add_verify(CLI::App& app, int& code);
 void add_bench(CLI::App& app, int& code);
 void add_pack(CLI::App& app, int& code);
+void add_report(CLI::App& app, int& code);
+void add_top(CLI::App& app, int& code);
+void add_doctor(CLI::App& app, int& code);
 void add_train(CLI::App& app);
 
 /// `penstock train ...`: replaces this process by that program. Throws ConfigError if it is

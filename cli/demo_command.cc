@@ -30,6 +30,7 @@ struct DemoOptions {
   bool endless = false;
   std::uint64_t work_us = 0;  // additional work per sample
   std::optional<unsigned> threads;
+  std::string report;
   bool stuck = false;  // the function never returns for a sample in the middle
 };
 
@@ -128,6 +129,7 @@ LoaderOptions loader_options(const DemoOptions& options) {
   LoaderOptions made;
   made.shares = {options.shares, 0, options.shares};
   made.threads = options.threads;
+  made.report_dir = options.report;
   return made;
 }
 
@@ -230,6 +232,8 @@ void add_demo(CLI::App& app, int& code) {
   verb->add_option("--threads", options.threads,
                    "maximum number of threads; 0: all in the calling thread")
       ->check(whole_number(0, 1U << 16));
+  verb->add_option("--report", options.report,
+                   "folder for the trace of each epoch, which penstock report FOLDER shows");
   verb->add_flag("--stuck", options.stuck)->group("");  // for tests: not in the help
   verb->callback([&code] { code = run_demo(options); });
 }

@@ -31,6 +31,9 @@ int parse_and_run(int argc, char** argv) {
   penstock::cli::add_verify(app, code);
   penstock::cli::add_bench(app, code);
   penstock::cli::add_pack(app, code);
+  penstock::cli::add_report(app, code);
+  penstock::cli::add_top(app, code);
+  penstock::cli::add_doctor(app, code);
   penstock::cli::add_train(app);
   try {
     if (argc > 1 && std::string_view(argv[1]) == "train") penstock::cli::run_train(argc, argv);
