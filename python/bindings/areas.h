@@ -16,6 +16,8 @@ void bind_audio(nanobind::module_& module);
 void bind_functions(nanobind::module_& module);
 void bind_batch(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);
+void bind_report(nanobind::module_& module);
+void bind_doctor(nanobind::module_& module);
 void bind_loader(nanobind::module_& module);
 void bind_loader_options(nanobind::module_& module);
 void bind_worker_serve(nanobind::module_& module);

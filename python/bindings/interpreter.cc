@@ -15,6 +15,8 @@
 
 #include "areas.h"
 #include "base/mutex.h"
+#include "penstock/clock.h"
+#include "trace/blocked.h"
 #include "workers.h"
 
 namespace penstock::python {
@@ -146,7 +148,9 @@ Locked::Locked() {
   if (interpreter_ends()) throw CancelledError("the interpreter is exiting");
   try {
     const bool stranger = PyGILState_GetThisThreadState() == nullptr;
+    const Nanoseconds began = Clock::real().now();
     state_ = PyGILState_Ensure();
+    trace::blocked_here().lock += trace::count_between(began, Clock::real().now());
     if (stranger) thread_state_keeper.keep();
   } catch (abi::__forced_unwind&) {
     park();

@@ -43,21 +43,6 @@ nb::list entries_of(const std::vector<LedgerEntry>& ledger) {
 
 namespace {
 
-nb::dict fields_of(const Report& report) {
-  nb::dict fields;
-  fields["epoch"] = report.epoch;
-  fields["steps"] = report.steps;
-  fields["rows"] = report.rows;
-  fields["waits"] = report.waits;
-  fields["wait_seconds"] = report.wait_seconds;
-  fields["tasks"] = report.tasks;
-  fields["work_seconds"] = report.work_seconds;
-  nb::list lines;
-  for (const std::string& line : report.decisions) lines.append(str_of(line));
-  fields["decisions"] = lines;
-  return fields;
-}
-
 [[noreturn]] void throw_closed() {
   throw CancelledError("the loader was closed, or the interpreter is exiting", {},
                        "create a new Loader");
@@ -436,10 +421,6 @@ void bind_loader(nb::module_& module) {
           nb::sig("def __iter__(self) -> EpochLoop"))
       .def("__next__", &LoaderLoop::next, nb::sig("def __next__(self) -> Batch"))
       .def("__length_hint__", &LoaderLoop::hint);
-  nb::class_<Report>(module, "Report", "Counters and times of one epoch.")
-      .def_rw("epoch", &Report::epoch)
-      .def("fields", fields_of, nb::sig("def fields(self) -> dict[str, typing.Any]"))
-      .def("__str__", [](const Report& self) { return str_of(self.str()); });
   nb::class_<PyLoader> loader(module, "Loader", nb::type_slots(owning_slots<PyLoader>()));
   loader.def(nb::init<const Owning<Dataset>&, const nb::dict&>());
   loader.def("iterate", &PyLoader::iterate, nb::sig("def iterate(self) -> EpochLoop"));

@@ -54,6 +54,11 @@ constexpr LoaderKeyword kKeywords[] = {
      [](LoaderOptions& to, nb::handle value) {
        to.stall_after = std::chrono::milliseconds(std::llround(as<double>(value) * 1000));
      }},
+    {"report_dir",
+     [](LoaderOptions& to, nb::handle value) {
+       const auto folder = as<nb::bytes>(value);
+       to.report_dir = {folder.c_str(), folder.size()};
+     }},
     {"stall_is_error",
      [](LoaderOptions& to, nb::handle value) { to.stall_is_error = as<bool>(value); }},
 };

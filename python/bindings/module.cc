@@ -28,6 +28,8 @@ NB_MODULE(_native, module) {
   penstock::python::bind_functions(module);
   penstock::python::bind_batch(module);
   penstock::python::bind_plan(module);
+  penstock::python::bind_report(module);
+  penstock::python::bind_doctor(module);
   penstock::python::bind_loader(module);
   penstock::python::bind_loader_options(module);
   penstock::python::bind_worker_serve(module);

@@ -7,6 +7,7 @@
 
 #include "base/thread.h"
 #include "penstock/clock.h"
+#include "trace/blocked.h"
 
 namespace penstock::python {
 
@@ -67,6 +68,7 @@ class ShortTurn {
     do {
       yield_thread();
     } while (!condition() && Clock::real().now() < end);
+    trace::blocked_here().lock += trace::count_between(end - kMoment, Clock::real().now());
   }
 
   bool mine_ = false;

@@ -10,7 +10,9 @@
 #include <cstring>
 #include <utility>
 
+#include "penstock/clock.h"
 #include "penstock/error.h"
+#include "trace/blocked.h"
 
 namespace penstock::python {
 namespace {
@@ -79,7 +81,9 @@ std::vector<WorkerEvent> WorkerClient::wait() {
   for (const Request& request : sent_)
     sockets.push_back({request.follows ? -1 : request.worker->process->descriptor(), POLLIN, 0});
   sockets.push_back({bell_, POLLIN, 0});
+  const Nanoseconds began = Clock::real().now();
   const int readable = poll(sockets.data(), sockets.size(), kLookAgainMs);
+  trace::blocked_here().process += trace::count_between(began, Clock::real().now());
   if (sockets.back().revents != 0) {
     eventfd_t rung = 0;
     eventfd_read(bell_, &rung);

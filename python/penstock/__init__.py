@@ -41,7 +41,7 @@ from .files import (
     tokens,
 )
 from .foreign import name_is_missing as _name_is_missing
-from .loader import Batch, Ledger, Loader, Plan, Report
+from .loader import Batch, Ledger, Loader, Plan
 from .randomness import rng
 from .ragged import Ragged
 from .record_files import (
@@ -58,6 +58,9 @@ from .record_files import (
     from_tfrecord,
     write_records,
 )
+from .doctor import doctor
+from .progress import progress
+from .report import Report
 from .sequence import Sequence, from_sequence
 from .sources import (
     cast,
@@ -94,13 +97,13 @@ __all__ = [
     "Dataset", "Error", "Feature", "Feed", "Field", "FolderIndex", "ImageFolder", "InternalError",
     "IoError", "Ledger", "Loader", "MirroredStrategy", "OneDeviceStrategy", "PerReplica", "Plan",
     "Ragged", "Replica", "Report", "ResourceError", "SampleError", "Sequence", "StateError", "Step",
-    "Strategy", "WrittenRecords", "audio", "audio_files", "audio_folder", "cast", "from_arrow",
-    "from_arrow_files", "from_csv", "from_generator", "from_index", "from_jsonl", "from_litdata",
-    "from_mds", "from_megatron", "from_npy", "from_parquet", "from_paths", "from_ragged",
-    "from_records", "from_sequence", "from_tar", "from_tensor_slices", "from_tensors", "from_text",
-    "from_tfrecord", "from_windows", "get_strategy", "image", "image_folder", "list_audio",
-    "list_files", "list_images", "load", "range", "read_file", "replica_context", "rng", "tokens",
-    "write_records", "zip",
+    "Strategy", "WrittenRecords", "audio", "audio_files", "audio_folder", "cast", "doctor",
+    "from_arrow", "from_arrow_files", "from_csv", "from_generator", "from_index", "from_jsonl",
+    "from_litdata", "from_mds", "from_megatron", "from_npy", "from_parquet", "from_paths",
+    "from_ragged", "from_records", "from_sequence", "from_tar", "from_tensor_slices",
+    "from_tensors", "from_text", "from_tfrecord", "from_windows", "get_strategy", "image",
+    "image_folder", "list_audio", "list_files", "list_images", "load", "progress", "range",
+    "read_file", "replica_context", "rng", "tokens", "write_records", "zip",
 ]
 
 

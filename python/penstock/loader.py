@@ -14,6 +14,7 @@ from .dataset import INFINITE, TAILS, THREADS_MAX, Dataset, _native_of
 from .epochs import Epochs
 from .errors import ConfigError, StateError
 from .foreign import explained
+from .report import Report
 from .world import process_group
 
 Batch = _native.Batch
@@ -45,21 +46,6 @@ class Ledger:
         return self._text
 
 
-class Report(dict[str, Any]):
-    """A dict of epoch, steps, rows, waits, wait_seconds, tasks, work_seconds and decisions; as
-    text a line of numbers and a line for each decision."""
-
-    def __init__(self, native: Any) -> None:
-        if not hasattr(native, "fields"):
-            raise ConfigError(f"a Report is not made from {type(native).__name__}",
-                              remedy="loader.report() returns one")
-        super().__init__(native.fields())
-        self._text = str(native)
-
-    def __str__(self) -> str:
-        return self._text
-
-
 STALL_MAX = 1e9  # seconds: longer than any program
 _THREADS = "the maximum number of threads; 0 works in the calling thread, None uses all cores"
 
@@ -69,7 +55,8 @@ def _loader_options(*, world: int | None = None, rank: int | None = None, tail: 
                    on_error: str = "raise", ledger_file: str | os.PathLike[str] = "",
                    skip_limit: int | None = None, stall_after: float = 30.0,
                    stall_is_error: bool = False, empty: str | None = None,
-                   debug: bool = False, shares_from: str = "") -> dict[str, Any]:
+                   report_dir: str | os.PathLike[str] = "", debug: bool = False,
+                   shares_from: str = "") -> dict[str, Any]:
     choice("Loader", "on_error", "" if on_error is None else on_error, ("raise", "skip"))
     choice("Loader", "empty", empty, ("deliver", "refuse"))
     choice("Loader", "tail", tail, TAILS)
@@ -89,7 +76,8 @@ def _loader_options(*, world: int | None = None, rank: int | None = None, tail: 
             "on_error": on_error, "ledger_file": path("Loader", "ledger_file", ledger_file),
             "skip_limit": whole_or_none("Loader", "skip_limit", skip_limit),
             "stall_after": seconds,
-            "stall_is_error": flag("Loader", "stall_is_error", stall_is_error), "debug": debug}
+            "stall_is_error": flag("Loader", "stall_is_error", stall_is_error),
+            "report_dir": path("Loader", "report_dir", report_dir), "debug": debug}
 
 
 loader_options = explained(_loader_options, "Loader")
@@ -137,7 +125,7 @@ class Loader:
                  on_error: str = "raise", ledger_file: str | os.PathLike[str] = "",
                  skip_limit: int | None = None, stall_after: float = 30.0,
                  stall_is_error: bool = False, empty: str | None = None,
-                 debug: bool = False) -> None:
+                 report_dir: str | os.PathLike[str] = "", debug: bool = False) -> None:
         """Plans the dataset, after running every `select` in it.
 
         world, rank: the number of processes that train together, and the number of this one.
@@ -151,6 +139,9 @@ class Loader:
         samples that fail and list them in `ledger`. stall_after: a wait of that many seconds is
         reported with the sample that causes it. empty: if world and rank were not passed, a plan in
         which a process gets no rows in some step raises ConfigError, unless `empty="deliver"`.
+
+        report_dir: a folder in which every epoch leaves its trace, also if the program is killed;
+        `penstock report FOLDER` shows the newest one.
 
         steps_per_epoch: each `for` yields that many steps, and the next one continues there, across
         the end of a pass over the data; `batch.epoch` and `batch.step` still count passes. A pass
@@ -167,8 +158,8 @@ class Loader:
         self._native = _native.Loader(_native_of("Loader", dataset), loader_options(
             world=world, rank=rank, tail=tail, threads=threads, lookahead_bytes=lookahead_bytes,
             on_error=on_error, ledger_file=ledger_file, skip_limit=skip_limit,
-            stall_after=stall_after, stall_is_error=stall_is_error, empty=empty, debug=debug,
-            shares_from=shares_from))
+            stall_after=stall_after, stall_is_error=stall_is_error, empty=empty,
+            report_dir=report_dir, debug=debug, shares_from=shares_from))
         self.dataset = dataset
         self.steps_per_epoch = whole_or_none("Loader", "steps_per_epoch", steps_per_epoch, least=1)
         self._epochs = None if self.steps_per_epoch is None else Epochs(
@@ -223,9 +214,10 @@ class Loader:
         return Ledger(self._native)
 
     def report(self) -> Report:
-        """Counters and waiting times of the current or last epoch. Thread-safe."""
+        """What the current or last epoch did, and what limited it. Thread-safe."""
         native = self._native.report()
-        native.epoch = self.epoch
+        if self._epochs is not None:
+            native.epoch = self.epoch
         return Report(native)
 
     def stop(self) -> None:

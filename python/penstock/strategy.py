@@ -15,6 +15,7 @@ from .errors import ArgumentError, ConfigError
 from .foreign import explained
 from .functions import parameters_of
 from .loader import Ledger, Plan, loader_options, parse_state
+from .report import Report
 
 Step = _native.Step
 Replica = _native.Replica
@@ -154,6 +155,10 @@ class Feed:
     @property
     def ledger(self) -> Ledger:
         return Ledger(self._native)
+
+    def report(self) -> Report:
+        """What the current or last epoch did, and what limited it, replicas too. Thread-safe."""
+        return Report(self._native.report())
 
     def stop(self) -> None:
         """Cancels work in flight and releases threads and worker processes; the next step starts
