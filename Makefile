@@ -186,7 +186,7 @@ scenarios-smoke: python  ## three rows of scenarios-off, Python only
 mutants: setup .venv/torch  ## one-line bugs that a test must detect, in every part (ONLY=part of a name)
 	python3 tests/mutants/run.py $(addprefix --only ,$(ONLY))
 
-FUZZ_TARGETS := state plan folder_index megatron image png jpeg audio tfrecord tar compressed npy rows csv jsonl mds litdata
+FUZZ_TARGETS := state plan folder_index megatron image png jpeg audio tfrecord tar compressed npy rows csv jsonl mds litdata trace
 fuzz: setup  ## each parser for SECONDS=30
 	cmake --preset fuzz >/dev/null && cmake --build --preset fuzz -- --quiet
 	@build/fuzz/fuzz/write_seeds build/fuzz/seeds && mkdir -p $(addprefix build/fuzz/seeds/,$(FUZZ_TARGETS))

@@ -40,6 +40,7 @@ int fuzz_mds(const std::uint8_t* data, std::size_t size);
 int fuzz_rows(const std::uint8_t* data, std::size_t size);
 int fuzz_csv(const std::uint8_t* data, std::size_t size);
 int fuzz_jsonl(const std::uint8_t* data, std::size_t size);
+int fuzz_trace(const std::uint8_t* data, std::size_t size);
 }
 
 namespace penstock::fuzz {
@@ -167,6 +168,9 @@ TEST(FuzzSmokeTest, CsvFilesAsTheyWereWritten) {
 }
 TEST(FuzzSmokeTest, JsonLinesByBothParsers) {
   run_all("jsonl", fuzz_jsonl);
+}
+TEST(FuzzSmokeTest, TracesOfRuns) {
+  run_all("trace", fuzz_trace);
 }
 
 }  // namespace
