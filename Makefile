@@ -18,7 +18,7 @@ help:  ## lists the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: help setup demo test everything check build compile python test-python test-torch test-frameworks wheel stubs train \
-        test-train asan tsan processes property long scenarios scenarios-off scenarios-smoke mutants mutants-smoke fuzz \
+        test-train asan tsan processes page property long scenarios scenarios-off scenarios-smoke mutants mutants-smoke fuzz \
         check-limits check-hardening bench bench-python bench-train bench-page rivals lint tidy format docs clean consumer consumer-whole announce-demo announce-test
 .NOTPARALLEL:
 
@@ -62,7 +62,7 @@ test-train: train  ## the tests of the trainer: in one process, in several, and 
 build: setup
 	cmake --preset dev >/dev/null && cmake --build --preset dev -- --quiet property_driver penstock_command
 
-test: announce-test lint compile consumer property processes train docs test-python test-torch test-train scenarios-smoke asan tsan check-limits check-hardening  ## what CI runs; `make everything` runs the rest too
+test: announce-test lint compile consumer property processes page train docs test-python test-torch test-train scenarios-smoke asan tsan check-limits check-hardening  ## what CI runs; `make everything` runs the rest too
 	@echo "make test: all passed"
 
 everything: test consumer-whole test-frameworks scenarios-off mutants wheel fuzz long tidy  ## all tests: hours, 20 GB
@@ -161,6 +161,12 @@ tsan: setup  ## everything with threads under ThreadSanitizer, with injected yie
 processes: build  ## the command as a process: output, errors, exit codes, Ctrl-C
 	python3 tests/command_test.py --command build/dev/bin/penstock
 	python3 tests/interrupt_test.py --command build/dev/bin/penstock
+	python3 tests/report_test.py --command build/dev/bin/penstock
+
+page: build  ## the page of reports in headless Chromium; SHOTS=FOLDER writes screenshots
+	@command -v chromium >/dev/null || DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq \
+	  --no-install-recommends chromium >/dev/null
+	python3 tests/page_test.py --command build/dev/bin/penstock $(addprefix --shots ,$(SHOTS))
 
 property: build  ## random pipelines against the reference model (CASES=1000 SEED=1)
 	python3 tests/property/run.py --driver build/dev/tests/property_driver --cases $(CASES) --seed $(SEED) --jobs 2

@@ -116,7 +116,8 @@ def slow_decode(magnitude: float) -> dict[str, Any]:
 @situation("few_threads")
 def one_thread(magnitude: float) -> dict[str, Any]:
     return train(ps.Loader(_photos(16, 512).repeat(4).map(
-        ps.image.decode().resize(160, 160).gaussian_blur(2.0)).batch(8), threads=1), 0.02 / magnitude)
+        ps.image.decode().resize(160, 160).gaussian_blur(2.0)).batch(8), threads=1),
+        0.02 / magnitude)
 
 
 @situation("few_threads", "compute")
