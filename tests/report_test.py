@@ -72,12 +72,13 @@ class ReportTest(unittest.TestCase):
     def test_a_killed_run_leaves_a_trace_that_says_so(self) -> None:
         runs = self.folder / "runs"
         process = subprocess.Popen([OPTIONS.command, "demo", "--work-us", "1000", "--endless",
-                                    "--report", runs], stdout=subprocess.PIPE, text=True)
-        for line in process.stdout:
-            if "step" in line and runs.exists() and os.listdir(runs):
-                break
+                                    "--report", runs], stdout=subprocess.DEVNULL)
+        trace = runs / "epoch-0.json"
+        # The totals are written at the beginning, and then once a second.
+        while not trace.exists() or trace.read_text().count("penstock_totals") < 2:
+            self.assertIsNone(process.poll())
         process.send_signal(signal.SIGKILL)
-        process.communicate()
+        process.wait()
         done = penstock("report", runs)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("The recording is cut", done.stdout)
