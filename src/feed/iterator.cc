@@ -74,16 +74,17 @@ void Iterator::Impl::start_run() {
   if (shape_.layout && shape_.layout->spec.fields.empty()) shape_ = {};
   if (!shape_.layout && plan_.data()->program.spec.known)
     shape_ = make_batch_shape(plan_.data()->program.spec, settings.shape);
-  run_ = std::make_shared<Pass>(plan_.data(), shape_, RunStart{epoch_, step_, geometry_, stream_},
-                                settings);
+  auto run = std::make_shared<Pass>(plan_.data(), shape_,
+                                    RunStart{epoch_, step_, geometry_, stream_}, settings);
+  if (!options_.report_dir.empty()) start_writer(run->recorder());
+  status_ = StatusWriter::shared();
+  run_ = std::move(run);
   {
     Lock lock(stop_mutex_);
     running_ = run_;
     running_pool_ = pool_;
     started_plan_ = plan_;
   }
-  if (!options_.report_dir.empty()) start_writer();
-  status_ = StatusWriter::shared();
   if (settings.threads > 0) Pass::start(run_, *pool_);
 }
 
@@ -101,9 +102,8 @@ Report Iterator::Impl::report() const {
   return report_of(std::move(recording));
 }
 
-void Iterator::Impl::start_writer() {
+void Iterator::Impl::start_writer(const std::shared_ptr<trace::Recorder>& recorder) {
   RunWriter::Options options;
-  const auto recorder = run_->recorder();
   options.path = trace_path(options_.report_dir, recorder->facts());
   options.complete = [this, plan = plan_.explain()](trace::Recording& recording) {
     recording.plan = plan;

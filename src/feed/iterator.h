@@ -270,7 +270,7 @@ class Iterator::Impl {
     run_.reset();
     writer_.reset();
   }
-  void start_writer();
+  void start_writer(const std::shared_ptr<trace::Recorder>& recorder);
 
   void go_to(std::uint64_t epoch, std::uint64_t step, Geometry geometry, StreamPlace stream = {}) {
     stop_run();
