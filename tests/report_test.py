@@ -93,7 +93,7 @@ class ReportTest(unittest.TestCase):
                 self.assertIsNone(process.poll())
                 shown = penstock("top", process.pid, "--folder", self.folder, "--once").stdout
         finally:
-            process.send_signal(signal.SIGINT)
+            process.terminate()  # a shell in the background ignores SIGINT
             process.communicate()
         self.assertIn("demo: epoch 0, step ", shown)
         self.assertEqual(os.listdir(self.folder), [])
