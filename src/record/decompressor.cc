@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -160,10 +161,14 @@ class ZstdFrames final : public Decompressor {
     while (!(between_ && from.pos == from.size)) {
       const std::size_t read = from.pos;
       const std::size_t written = to.pos;
+      if (between_) frame_ = {};
       const std::size_t status = ZSTD_decompressStream(stream_.get(), &to, &from);
       offset_ += from.pos - read;
       if (ZSTD_isError(status) != 0) return failure(status);
       between_ = status == 0;
+      frame_.add(in.subspan(read, from.pos - read), to.pos - written);
+      if (between_ && !frame_.has_its_size())
+        return damaged(Compression::zstd, offset_, "a frame has another size than it says");
       // At the end of a frame, that of an empty frame for example, there may be room for the next.
       const bool stands = from.pos == read && to.pos == written;
       if (!between_ && (stands || to.pos == to.size)) break;
@@ -188,10 +193,31 @@ class ZstdFrames final : public Decompressor {
     return damaged(Compression::zstd, offset_, ZSTD_getErrorName(status));
   }
 
+  /// The library compares the size that a frame states with that of its content only if it gets all
+  /// of the frame at once.
+  struct Frame {
+    std::array<std::byte, 18> head{};  // a frame's header has at most that many bytes
+    std::size_t head_bytes = 0;
+    std::uint64_t content_bytes = 0;
+
+    void add(std::span<const std::byte> in, std::size_t content) {
+      const std::size_t count = std::min(in.size(), head.size() - head_bytes);
+      std::copy_n(in.begin(), count, head.begin() + static_cast<std::ptrdiff_t>(head_bytes));
+      head_bytes += count;
+      content_bytes += content;
+    }
+    [[nodiscard]] bool has_its_size() const {
+      const unsigned long long stated = ZSTD_getFrameContentSize(head.data(), head_bytes);
+      return stated == ZSTD_CONTENTSIZE_UNKNOWN || stated == ZSTD_CONTENTSIZE_ERROR ||
+             stated == content_bytes;
+    }
+  };
+
   struct Free {
     void operator()(ZSTD_DStream* stream) const { ZSTD_freeDStream(stream); }
   };
   const std::unique_ptr<ZSTD_DStream, Free> stream_;
+  Frame frame_;               // that is being read
   bool between_ = true;       // frames
   std::uint64_t offset_ = 0;  // of the next byte to read
 };

@@ -169,6 +169,15 @@ TEST(DecompressorTest, AWindowOfZstdThatNeedsMuchMemoryIsRefused) {
   EXPECT_THAT(failure_of(Compression::zstd, data), HasSubstr("a window of more than 128 MiB"));
 }
 
+TEST(DecompressorTest, AFrameOfZstdOfAnotherSizeThanItSaysIsDamagedInPiecesOfAnySize) {
+  if (!can_decompress(Compression::zstd)) GTEST_SKIP() << "this build has no zstd";
+  // A content of 65,632 bytes is stated; the only block is empty.
+  const std::string data = from_hex("28b52ffd4060ff07010000");
+  for (const std::size_t in : {1U, 8U, 100U})
+    for (const std::size_t out : {41U, 65536U})
+      EXPECT_FALSE(decompressed(Compression::zstd, data, in, out).ok()) << in << " " << out;
+}
+
 TEST(DecompressorTest, FramesOfZstdToSkipAreSkipped) {
   if (!can_decompress(Compression::zstd)) GTEST_SKIP() << "this build has no zstd";
   const std::string skipped = std::string("\x53\x2a\x4d\x18\x05\0\0\0", 8) + "abcde";
