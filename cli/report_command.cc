@@ -23,6 +23,13 @@ struct ReportCommand {
   std::string html;
 };
 
+/// A trace may be of anybody: what it contains must not steer the terminal.
+std::string shown(std::string text) {
+  for (char& c : text)
+    if (c != '\n' && (static_cast<unsigned char>(c) < ' ' || c == '\x7f')) c = ' ';
+  return text;
+}
+
 /// The newest trace of a folder; a file is returned as it is.
 std::string trace_of(const std::string& path) {
   const auto entry = Io::real().look(path);
@@ -47,11 +54,11 @@ void run_report(const ReportCommand& command, int& code) {
   const Report report = read_report(path);
   if (!command.html.empty()) report.save(command.html);
   if (!command.other.empty()) {
-    fmt::print("{}\n", compare_reports(report, read_report(trace_of(command.other))));
+    fmt::print("{}\n", shown(compare_reports(report, read_report(trace_of(command.other)))));
   } else if (!command.html.empty()) {
-    fmt::print("{}\n{}\n", report.verdict, command.html);
+    fmt::print("{}\n{}\n", shown(report.verdict), command.html);
   } else {
-    fmt::print("{}: {}\n", printable(path), report.str());
+    fmt::print("{}: {}\n", printable(path), shown(report.str()));
   }
   code = kDone;
 }

@@ -39,7 +39,7 @@ class Step {
   std::uint64_t step_ = 0;
   std::uint64_t feed_ = 0;
   std::shared_ptr<StrategyCore> core_;
-  std::shared_ptr<trace::Recorder> recorder_;
+  std::weak_ptr<trace::Recorder> recorder_;
 };
 
 }  // namespace penstock

@@ -424,7 +424,10 @@ void bind_feed(nb::module_& module) {
   feed.def("stop", [](const PyFeed& self) {
     if (!forked_while_running()) self.stop();
   });
-  feed.def("report", [](const PyFeed& self) { return self.look()->report(); });
+  feed.def("report", [](const PyFeed& self) {
+    const Unlocked unlocked;
+    return self.look()->report();
+  });
   feed.def("ledger_entries",
            [](const PyFeed& self) { return entries_of(self.look()->ledger().entries()); });
   feed.def("ledger_count", [](const PyFeed& self) { return self.look()->ledger().count(); });

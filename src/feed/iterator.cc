@@ -36,6 +36,7 @@ void add_facts(trace::Recording& recording, const Ledger& ledger) {
   recording.bytes_limit = ByteBudget::process().limit();
   constexpr std::size_t kSkippedMax = 100;
   for (const LedgerEntry& entry : ledger.entries()) {
+    if (entry.epoch != recording.facts.epoch) continue;
     if (recording.skipped_samples.size() == kSkippedMax) break;
     recording.skipped_samples.push_back(fmt::format(
         "step {}: sample {} of source {}{}: {}", entry.step, entry.sample.number,

@@ -266,6 +266,7 @@ class Iterator::Impl {
       stream_ = std::move(reached);
       stream_.next.clear();
     }
+    run_->recorder()->left();
     run_->stop(pool_.get());
     run_.reset();
     writer_.reset();

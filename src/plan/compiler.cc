@@ -79,6 +79,7 @@ MapPlace Compiler::place_of(const Op& op, std::uint64_t seed, const std::string&
     note(fmt::format("{}: in {} worker processes", place.title, op.rows_at_once()));
   rows_at_once_ = std::max(rows_at_once_, op.rows_at_once());
   long_blocks_ = long_blocks_ || op.prefers_long_blocks();
+  if (line.empty()) return place;  // it ran before this plan was made
   planned_.push_back({.title = place.title,
                       .random = op.random(),
                       .processes = static_cast<unsigned>(op.rows_at_once())});

@@ -51,8 +51,9 @@ class Compiler {
     return {sources_, random_ops_};
   }
   /// Samples pass a cache here.
-  void add_cache(std::string title) {
-    planned_.push_back({.title = std::move(title), .cache = true});
+  void add_cache(std::string title, std::string random_below) {
+    planned_.push_back(
+        {.title = std::move(title), .cache = true, .repeats = std::move(random_below)});
   }
   void note(std::string text) { notes_.push_back(std::move(text)); }
   /// A warning that several parts of the graph give appears once.

@@ -330,7 +330,7 @@ void Strategy::run_step(const Step& step, const std::function<void(Replica&, con
     const ReplicaTimes::Measured measured(*times, replica.local_id());
     body(replica, share);
   });
-  if (step.recorder_) times->record(step, *step.recorder_, core_->devices);
+  if (const auto recorder = step.recorder_.lock()) times->record(step, *recorder, core_->devices);
 }
 
 void Strategy::each(const std::function<void(Replica&)>& fn) {

@@ -54,6 +54,7 @@ void fields(auto& op, const auto& each)
   each("title", op.title);
   each("random", op.random);
   each("cache", op.cache);
+  each("repeats", op.repeats);
   each("whole", op.whole);
   each("processes", op.processes);
 }

@@ -14,7 +14,8 @@ namespace penstock {
 namespace {
 
 constexpr std::chrono::milliseconds kEvery{100};
-constexpr unsigned kTotalsEvery = 10;
+constexpr unsigned kTotalsEvery = 10;      // turns
+constexpr unsigned kTotalsEveryMax = 600;  // of a long run
 
 }  // namespace
 
@@ -42,6 +43,7 @@ RunWriter::~RunWriter() {
 }
 
 void RunWriter::write_until_stopped() {
+  unsigned next = kTotalsEvery;
   for (unsigned turn = 1;; ++turn) {
     {
       Lock lock(mutex_);
@@ -49,7 +51,10 @@ void RunWriter::write_until_stopped() {
       if (stopping_) return;
     }
     write_events();
-    if (turn % kTotalsEvery == 0) write_totals(false);
+    if (turn < next) continue;
+    write_totals(false);
+    // The longer the run, the rarer: a file grows by some 2 MB an hour.
+    next = turn + std::clamp(turn / 20, kTotalsEvery, kTotalsEveryMax);
   }
 }
 

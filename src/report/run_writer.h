@@ -14,8 +14,8 @@
 namespace penstock {
 
 /// Has a thread of its own, which copies events from the rings ten times a second, and the totals
-/// once a second. The destructor writes the rest and completes the file. If the file cannot be
-/// written, that is reported once, and the run goes on.
+/// once a second, in a long run once a minute. The destructor writes the rest and completes the
+/// file. If the file cannot be written, that is reported once, and the run goes on.
 class RunWriter {
  public:
   struct Options {

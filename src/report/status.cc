@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,15 +63,22 @@ std::uint64_t resident_bytes() {
 }
 
 /// Rows per second over the last intervals.
-double recent_rate(const trace::TimeSeries::Copy& series) {
-  constexpr std::size_t kLatest = 8;
-  const std::size_t count = std::min(kLatest, series.intervals.size());
-  if (count == 0 || series.width == 0) return 0;
+double recent_rate(const trace::TimeSeries::Copy& series, std::uint64_t since_start) {
+  constexpr std::uint64_t kLatest = 8;
+  if (series.width == 0) return 0;
+  const std::uint64_t now = since_start / series.width;
+  const std::uint64_t from = now - std::min(now, kLatest - 1);
   std::uint64_t rows = 0;
-  for (std::size_t i = 0; i < count; ++i)
-    rows += series.intervals[series.intervals.size() - 1 - i].rows;
-  return static_cast<double>(rows) * 1e9 /
-         (static_cast<double>(count) * static_cast<double>(series.width));
+  for (std::uint64_t i = from; i <= now && i < series.intervals.size(); ++i)
+    rows += series.intervals[i].rows;
+  const std::uint64_t took = since_start - from * series.width;
+  return took == 0 ? 0 : static_cast<double>(rows) * 1e9 / static_cast<double>(took);
+}
+
+std::uint64_t since_start(const trace::Recorder& recorder) {
+  const auto now =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(0, recorder.clock().now().count()));
+  return now - std::min(now, recorder.began());
 }
 
 Json json_of_run(const trace::Recorder& recorder) {
@@ -80,7 +88,7 @@ Json json_of_run(const trace::Recorder& recorder) {
            {"epoch", recording->facts.epoch},
            {"steps", recording->facts.first_step + recording->steps},
            {"rows", recording->rows},
-           {"rows_per_second", recent_rate(recording->series)},
+           {"rows_per_second", recent_rate(recording->series, since_start(recorder))},
            {"wait_share", report.wait_share()},
            {"in_flight", recording->series.intervals.empty()
                              ? std::uint64_t{0}
@@ -127,6 +135,7 @@ std::optional<std::uint64_t> process_of(std::string_view name) {
   std::uint64_t process = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), process);
   if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  if (process == 0 || process > INT32_MAX) return std::nullopt;
   return process;
 }
 
@@ -142,7 +151,7 @@ std::optional<std::string> text_in(const std::string& bytes) {
 
 RunStatus run_of(const Json& json) {
   RunStatus run;
-  run.dataset = json.at("dataset").get<std::string>();
+  run.dataset = without_controls(json.at("dataset").get<std::string>());
   run.epoch = whole_number<std::uint64_t>(json.at("epoch"));
   run.steps = whole_number<std::uint64_t>(json.at("steps"));
   if (const auto end = json.find("end_step"); end != json.end())
@@ -151,7 +160,7 @@ RunStatus run_of(const Json& json) {
   run.rows_per_second = json.at("rows_per_second").get<double>();
   run.wait_share = json.at("wait_share").get<double>();
   run.in_flight = whole_number<std::uint64_t>(json.at("in_flight"));
-  run.verdict = json.at("verdict").get<std::string>();
+  run.verdict = without_controls(json.at("verdict").get<std::string>());
   return run;
 }
 
@@ -163,7 +172,7 @@ std::optional<ProcessStatus> status_of(const std::string& bytes, std::uint64_t p
     ProcessStatus status;
     status.process = process;
     status.age_seconds = std::max(0.0, wall_clock_seconds() - json->at("written").get<double>());
-    status.command = json->at("command").get<std::string>();
+    status.command = without_controls(json->at("command").get<std::string>());
     status.resident_bytes = whole_number<std::uint64_t>(json->at("resident_bytes"));
     status.bytes_used = whole_number<std::uint64_t>(json->at("bytes_used"));
     for (const Json& run : json->at("runs")) status.runs.push_back(run_of(run));
@@ -187,6 +196,8 @@ StatusWriter::StatusWriter(const std::string& folder, std::uint64_t process)
     throw ResourceError(fmt::format("PENSTOCK_STATUS: {}", gone.failure().message), {},
                         "remove that file");
   const int file = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+  struct stat made_file{};
+  if (file >= 0 && fstat(file, &made_file) == 0) inode_ = made_file.st_ino;
   const bool sized = file >= 0 && posix_fallocate(file, 0, kFileBytes) == 0;
   void* const map =
       sized ? mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
@@ -210,7 +221,9 @@ StatusWriter::~StatusWriter() {
   }
   thread_.reset();
   munmap(map_, kFileBytes);
-  (void)Io::real().remove(path_);
+  // A writer that was made meanwhile has a new file of the same name.
+  struct stat now{};
+  if (lstat(path_.c_str(), &now) == 0 && now.st_ino == inode_) (void)Io::real().remove(path_);
 }
 
 void StatusWriter::write_now() {

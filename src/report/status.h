@@ -37,6 +37,7 @@ class StatusWriter {
   const std::uint64_t owner_;  // the process that has the thread
   const std::string command_;
   std::byte* map_ = nullptr;
+  std::uint64_t inode_ = 0;
   Mutex writing_;
   Mutex mutex_;
   Condition stopped_;

@@ -108,7 +108,7 @@ class Parser {
       totals_.emplace();
       totals_->cut = "it ends before any numbers were written";
     } else if (!whole && totals_->cut.empty()) {
-      totals_->cut = "the program ended before it was complete";
+      totals_->cut = "the run goes on, or its program ended before it was complete";
     }
     totals_->events = std::move(events_);
     totals_->op_titles = std::move(op_titles_);
@@ -184,7 +184,6 @@ class Parser {
 
 TraceWriter::TraceWriter(Io& io, const std::string& path, std::uint64_t bytes_max)
     : bytes_max_(bytes_max) {
-  if (auto gone = io.remove(path); !gone) failure_ = gone.failure().message;
   auto file = io.create(path);
   if (!file) {
     failure_ = file.failure().message;
@@ -198,11 +197,7 @@ TraceWriter::TraceWriter(Io& io, const std::string& path, std::uint64_t bytes_ma
 void TraceWriter::write(const std::string& text) {
   if (!file_ || !failure_.empty()) return;
   const std::string_view part = text;
-  if (auto done = file_->append({&part, 1}); !done) {
-    failure_ = done.failure().message;
-    return;
-  }
-  bytes_ += text.size();
+  if (auto done = file_->append({&part, 1}); !done) failure_ = done.failure().message;
 }
 
 void TraceWriter::add(const std::vector<Event>& events, const std::vector<std::string>& op_titles,
@@ -213,11 +208,13 @@ void TraceWriter::add(const std::vector<Event>& events, const std::vector<std::s
     text += ",\n" +
             thread_line(static_cast<std::uint32_t>(threads_named_ + 1), threads[threads_named_]);
   for (const Event& event : events) {
-    if (bytes_ + text.size() > bytes_max_) {
+    if (event_bytes_ > bytes_max_) {
       ++left_out_;
       continue;
     }
-    text += ",\n" + event_line(event, op_titles);
+    const std::string line = ",\n" + event_line(event, op_titles);
+    event_bytes_ += line.size();
+    text += line;
     constexpr std::size_t kEnough = 1U << 20;
     if (text.size() > kEnough) write(std::exchange(text, {}));
   }
@@ -236,6 +233,8 @@ void TraceWriter::close() {
 }
 
 void write_trace(const std::string& path, const Recording& recording) {
+  if (auto gone = Io::real().remove(path); !gone)
+    throw ResourceError(fmt::format("the trace could not be replaced: {}", gone.failure().message));
   TraceWriter writer(Io::real(), path, UINT64_MAX);
   std::vector<Event> events = recording.events;
   // An event begins before those inside it.

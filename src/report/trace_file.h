@@ -19,7 +19,7 @@ namespace penstock {
 /// is written, and `failure` says why.
 class TraceWriter {
  public:
-  /// Events after `bytes_max` are left out and counted.
+  /// Events after `bytes_max` are left out and counted. A file that exists is a failure.
   TraceWriter(Io& io, const std::string& path, std::uint64_t bytes_max);
 
   void add(const std::vector<trace::Event>& events, const std::vector<std::string>& op_titles,
@@ -37,7 +37,7 @@ class TraceWriter {
   const std::uint64_t bytes_max_;
   std::unique_ptr<FileAppender> file_;
   std::string failure_;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t event_bytes_ = 0;
   std::uint64_t left_out_ = 0;
   std::size_t threads_named_ = 0;
 };

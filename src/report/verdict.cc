@@ -58,6 +58,7 @@ SlowRows slow_rows(const trace::OpRecord& op) {
   if (rows == 0 || slow.median <= 0 || rows > kStragglersMost * all) return {};
   slow.part = rows / all;
   slow.each = slow.seconds / rows;
+  slow.seconds *= std::max(1.0, static_cast<double>(op.rows) / all);  // not all were measured
   return slow;
 }
 
@@ -102,8 +103,11 @@ class Rules {
     return fmt::format("Training waited {} of the time for input: ", percent_text(wait_share()));
   }
   [[nodiscard]] std::string threads_text() const {
-    if (facts_.threads == 0) return "the training thread computes them itself";
-    if (facts_.threads == 1) return "the only thread is busy";
+    if (facts_.threads == 0) return "the training thread does it itself";
+    if (facts_.threads == 1)
+      return load_.busy >= kAllBusy
+                 ? std::string("the only thread is busy")
+                 : fmt::format("the only thread is busy {} of that time", percent_text(load_.busy));
     if (load_.busy >= kAllBusy * load_.threads)
       return fmt::format("{} are busy", facts_.threads == 2
                                             ? std::string("both threads")
@@ -125,17 +129,15 @@ class Rules {
   [[nodiscard]] double of_ops(double part) const { return load_.ops > 0 ? part / load_.ops : 0; }
 
   [[nodiscard]] std::optional<Verdict> cache_after_random() const {
-    const auto cache = std::ranges::find_if(facts_.ops, &trace::PlannedOp::cache);
-    const auto random = std::find_if(facts_.ops.begin(), cache,
-                                     [](const trace::PlannedOp& op) { return op.random; });
-    if (cache == facts_.ops.end() || random == cache) return std::nullopt;
-    return Verdict{
-        Cause::cache_after_random,
-        fmt::format("{} draws random numbers before cache(), so every epoch repeats those of the "
-                    "first one; training waited {} of the time for input.",
-                    plain_name(random->title), percent_text(wait_share())),
-        fmt::format("Move cache() before {}, or write cache(place=\"auto\").",
-                    plain_name(random->title))};
+    const auto cache = std::ranges::find_if(
+        facts_.ops, [](const trace::PlannedOp& op) { return op.cache && !op.repeats.empty(); });
+    if (cache == facts_.ops.end()) return std::nullopt;
+    const std::string random = plain_name(cache->repeats);
+    return Verdict{Cause::cache_after_random,
+                   fmt::format("{} draws random numbers before cache(), so every epoch repeats "
+                               "those of the first one; training waited {} of the time for input.",
+                               random, percent_text(wait_share())),
+                   fmt::format("Move cache() before {}, or write cache(place=\"auto\").", random)};
   }
 
   [[nodiscard]] std::optional<Verdict> slow_replica() const {
@@ -265,7 +267,8 @@ class Rules {
     // If threads are idle meanwhile, less of the time is enough.
     const double part = all_busy ? 2 * kStragglersTime : kStragglersTime;
     if (op == nullptr || slow.seconds < part * load_.ops) return std::nullopt;
-    const SlowSample* const worst = report_.slowest.empty() ? nullptr : &report_.slowest.front();
+    const auto found = std::ranges::find(report_.slowest, plain_name(op->title), &SlowSample::op);
+    const SlowSample* const worst = found == report_.slowest.end() ? nullptr : &*found;
     std::string advice = "Batches come in order, so a slow sample holds up those after it.";
     if (worst != nullptr)
       advice +=
@@ -358,9 +361,8 @@ class Rules {
                     "the work.",
                     waited(), top_name(&OpReport::blocked_seconds),
                     percent_text(of_ops(load_.blocked))),
-        best_change().empty() ? std::string("More threads than cores let it wait for "
-                                            "several samples at a time.")
-                              : best_change()};
+        "Run it in worker processes, also more than there are cores (map(fn, "
+        "workers=n)), or make fewer requests."};
   }
 
   [[nodiscard]] std::optional<Verdict> whole_batches() const {

@@ -215,11 +215,19 @@ TEST(VerdictTest, ARandomOpBeforeACacheIsNamedFirst) {
   Recording recording = busy();
   recording.facts.ops = {{.title = "decode#1"},
                          {.title = "flip#2", .random = true},
-                         {.title = "cache#3", .cache = true}};
+                         {.title = "cache()", .cache = true, .repeats = "flip"}};
   const Report found = report(recording);
   EXPECT_EQ(found.cause, Cause::cache_after_random);
   EXPECT_THAT(found.verdict, HasSubstr("flip draws random numbers before cache()"));
   EXPECT_THAT(found.advice, HasSubstr("place=\"auto\""));
+}
+
+TEST(VerdictTest, ARandomOpOfAnotherBranchIsNotBeforeTheCache) {
+  Recording recording = busy();
+  recording.facts.ops = {{.title = "augment#1", .random = true},
+                         {.title = "decode#2"},
+                         {.title = "cache()", .cache = true}};
+  EXPECT_EQ(report(recording).cause, Cause::compute);
 }
 
 TEST(VerdictTest, EveryCauseHasAName) {

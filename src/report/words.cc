@@ -19,6 +19,12 @@ double in_range(double value) {
 
 }  // namespace
 
+std::string without_controls(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
+  return text;
+}
+
 std::string percent_text(double part) {
   part = in_range(part);
   const double percent = 100 * part;

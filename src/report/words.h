@@ -6,6 +6,8 @@
 
 namespace penstock {
 
+/// The text with a space for each control character: files of others must not steer a terminal.
+std::string without_controls(std::string text);
 /// "38 %", "0.4 %"
 std::string percent_text(double part);
 /// "1.24 s", "35 ms", "2 min 5 s"

@@ -38,7 +38,10 @@ void MeasuredCall::made(std::uint64_t bytes) const {
 }
 
 MeasuredCall::~MeasuredCall() {
-  if (totals_ == nullptr) return;
+  if (totals_ == nullptr) {
+    retries_here().clear();
+    return;
+  }
   for (const std::string& failure : retries_here())
     work_.recorder->retried(totals_->title + ": " + failure);
   retries_here().clear();

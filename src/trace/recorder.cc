@@ -274,7 +274,7 @@ std::vector<OpRecord> Recorder::op_records() const {
     op.lock = seconds_of(totals.lock) * scale;
     op.process = seconds_of(totals.process) * scale;
     op.read = seconds_of(totals.read) * scale;
-    op.retry = seconds_of(totals.retry);
+    op.retry = seconds_of(totals.retry) * scale;
     op.read_bytes =
         static_cast<std::uint64_t>(static_cast<double>(totals.read_bytes.load(kRelaxed)) * scale);
     if (const std::uint64_t of = totals.cpu_of.load(kRelaxed); of > 0)

@@ -103,10 +103,13 @@ class Recorder {
   void delivered(const Delivered& delivery);
   void skipped(std::uint64_t samples) { skipped_.fetch_add(samples, std::memory_order_relaxed); }
   void ended() { ended_.store(true, std::memory_order_relaxed); }
-  /// True between the first delivery and the end.
+  /// The run was stopped, at its end or before.
+  void left() { left_.store(true, std::memory_order_relaxed); }
+  /// True from the first request to the end.
   [[nodiscard]] bool goes_on() const {
     const std::uint64_t steps = steps_.load(std::memory_order_relaxed);
-    return steps > 0 && !ended_.load(std::memory_order_relaxed) &&
+    return requested_.load(std::memory_order_relaxed) > 0 &&
+           !ended_.load(std::memory_order_relaxed) && !left_.load(std::memory_order_relaxed) &&
            !(facts_.end_step && facts_.first_step + steps >= *facts_.end_step);
   }
 
@@ -158,6 +161,7 @@ class Recorder {
   std::atomic<std::uint64_t> slow_enough_{0};  // nanoseconds of a call to be among the slowest
   std::atomic<std::uint64_t> skipped_{0};
   std::atomic<bool> ended_{false};
+  std::atomic<bool> left_{false};
 
   // Written by the consumer alone
   std::atomic<std::uint64_t> requested_{0};  // the first time

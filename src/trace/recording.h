@@ -14,11 +14,12 @@ namespace penstock::trace {
 
 /// An op or cache of the dataset; in a list, in the order in which data passes them.
 struct PlannedOp {
-  std::string title;       // "map(decode)#1"
-  bool random = false;     // draws random numbers
-  bool cache = false;      // keeps what passes: in later epochs nothing before it runs
-  bool whole = false;      // a function of whole batches
-  unsigned processes = 0;  // worker processes that run it
+  std::string title;         // "map(decode)#1"
+  bool random = false;       // draws random numbers
+  bool cache = false;        // keeps what passes: in later epochs nothing before it runs
+  std::string repeats = {};  // of a cache: the random op before it, if there is one
+  bool whole = false;        // a function of whole batches
+  unsigned processes = 0;    // worker processes that run it
 };
 
 /// What is known before the run starts.

@@ -181,6 +181,11 @@ std::vector<Event> EventReader::take() {
     taken_[index] = end;
     for (; from < end; ++from) {
       const Found each = read_slot(ring.slots[from % kRingEvents]);
+      // The owner may have begun to write its next event to this slot.
+      if (ring.next.load(std::memory_order_acquire) >= from + kRingEvents) {
+        ++missed_;
+        continue;
+      }
       if (each.sequence != 0 && each.event.run == (run_ & 0xffffffU)) found.push_back(each);
     }
   });

@@ -171,7 +171,8 @@ class Cache final : public Hint, public NeedsRows {
     if (!settings_.moved_before.empty())
       compiler.note(
           fmt::format("{} was moved before {}, which is random", line(), settings_.moved_before));
-    compiler.add_cache(line());
+    const Node* const below = random_below(node.input());
+    compiler.add_cache(line(), below == nullptr ? std::string() : describe_node(*below));
     const auto [sources, random_ops] = compiler.counts();
     const CachePlaceKey place{first_id, sources, random_ops};
     // With a random seed each loader has other rows, so loaders cannot share them.

@@ -502,7 +502,7 @@ function fill() {
     return made;
   }));
   byId("foot").textContent = `penstock ${data.version}; ${whole(events.count)} events` +
-    (data.eventsMissed ? `, ${whole(data.eventsMissed)} older ones are not shown` : "") + ".";
+    (data.eventsMissed ? `, ${whole(data.eventsMissed)} more are not shown` : "") + ".";
   overTime();
   stepWaits();
 }
