@@ -164,8 +164,8 @@ processes: build  ## the command as a process: output, errors, exit codes, Ctrl-
 	python3 tests/report_test.py --command build/dev/bin/penstock
 
 page: build  ## the page of reports in headless Chromium; SHOTS=FOLDER writes screenshots
-	@command -v chromium >/dev/null || DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq \
-	  --no-install-recommends chromium >/dev/null
+	@command -v chromium >/dev/null || { $(SUDO) apt-get update -qq >/dev/null && \
+	  DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
 	python3 tests/page_test.py --command build/dev/bin/penstock $(addprefix --shots ,$(SHOTS))
 
 property: build  ## random pipelines against the reference model (CASES=1000 SEED=1)
