@@ -13,6 +13,7 @@
 #include "penstock/error.h"
 #include "penstock/io.h"
 #include "penstock/report.h"
+#include "report/words.h"
 
 namespace penstock::cli {
 namespace {
@@ -23,11 +24,9 @@ struct ReportCommand {
   std::string html;
 };
 
-/// A trace may be of anybody: what it contains must not steer the terminal.
+/// A trace may be written by anybody.
 std::string shown(std::string text) {
-  for (char& c : text)
-    if (c != '\n' && (static_cast<unsigned char>(c) < ' ' || c == '\x7f')) c = ' ';
-  return text;
+  return without_controls(std::move(text), true);
 }
 
 /// The newest trace of a folder; a file is returned as it is.

@@ -241,8 +241,7 @@ void write_trace(const std::string& path, const Recording& recording) {
   std::ranges::stable_sort(events, {}, [](const Event& event) {
     return std::pair(is_instant(event) ? event.end : event.start, UINT64_MAX - event.end);
   });
-  std::vector<std::string> lanes = recording.threads;
-  writer.add(events, recording.op_titles, lanes);
+  writer.add(events, recording.op_titles, recording.threads);
   writer.add_totals(recording);
   writer.close();
   if (!writer.failure().empty())

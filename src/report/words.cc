@@ -19,9 +19,11 @@ double in_range(double value) {
 
 }  // namespace
 
-std::string without_controls(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
+std::string without_controls(std::string text, bool keep_lines) {
+  for (char& c : text) {
+    const bool control = static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+    if (control && !(keep_lines && c == '\n')) c = ' ';
+  }
   return text;
 }
 

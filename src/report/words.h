@@ -6,8 +6,9 @@
 
 namespace penstock {
 
-/// The text with a space for each control character: files of others must not steer a terminal.
-std::string without_controls(std::string text);
+/// The text with a space for each control character: a file written by somebody else must not
+/// control the terminal. With `keep_lines`, line feeds stay.
+std::string without_controls(std::string text, bool keep_lines = false);
 /// "38 %", "0.4 %"
 std::string percent_text(double part);
 /// "1.24 s", "35 ms", "2 min 5 s"

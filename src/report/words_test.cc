@@ -31,6 +31,11 @@ TEST(WordsTest, NumbersReadAsPeopleWriteThem) {
   EXPECT_EQ(counted_text(1500, "step"), "1,500 steps");
 }
 
+TEST(WordsTest, ControlCharactersBecomeSpaces) {
+  EXPECT_EQ(without_controls("a\x1b]0;b\n\x7f\tä"), "a ]0;b   ä");
+  EXPECT_EQ(without_controls("a\x1b\nb", true), "a \nb");
+}
+
 TEST(WordsTest, APlainNameHasNoNumberAndNoArguments) {
   EXPECT_EQ(plain_name("map \"features\" (Sample) -> Sample#12"), "features");
   EXPECT_EQ(plain_name("map (i64) -> i64#1"), "map");
