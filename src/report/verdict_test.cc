@@ -251,6 +251,15 @@ TEST(WhatIfTest, ACacheBeforeTheFirstRandomOpSavesWhatIsBeforeIt) {
   EXPECT_THAT(found.what_if[0].text, HasSubstr("take 64 MB"));
 }
 
+TEST(WhatIfTest, OfSeveralSourcesNoCacheIsEstimated) {
+  Recording recording = busy();
+  recording.waits = {.count = 100, .seconds = 10, .busy = 20};
+  recording.ops.push_back({.title = "range#0", .rows = 6400, .seconds = 0.1, .cpu = 1.0});
+  ASSERT_EQ(report(recording).what_if.size(), 1U) << "a cache after decode";
+  recording.ops.push_back({.title = "from_text#2", .rows = 6400, .seconds = 0.1, .cpu = 1.0});
+  EXPECT_TRUE(report(recording).what_if.empty());
+}
+
 TEST(WhatIfTest, ADatasetWithACacheNeedsNone) {
   Recording recording = busy();
   recording.facts.ops = {{.title = "decode#1"}, {.title = "cache#2", .cache = true}};

@@ -52,10 +52,14 @@ class Estimates {
     const trace::PlannedOp* last = nullptr;
     const trace::OpRecord* last_record = nullptr;
     const double delay = delay_share(recording_);
-    for (const trace::OpRecord& record : recording_.ops) {  // sources are not planned
-      if (std::ranges::find(facts_.ops, record.title, &trace::PlannedOp::title) == facts_.ops.end())
-        changed.remove(op_report(record, delay), record.lock > 0);
+    unsigned sources = 0;
+    for (const trace::OpRecord& record : recording_.ops) {
+      if (std::ranges::find(facts_.ops, record.title, &trace::PlannedOp::title) != facts_.ops.end())
+        continue;
+      ++sources;  // they are not planned
+      changed.remove(op_report(record, delay), record.lock > 0);
     }
+    if (sources > 1) return;  // which ops follow which source is not recorded
     for (const trace::PlannedOp& planned : facts_.ops) {
       if (planned.random || planned.whole) break;
       if (planned.cache) return;  // there is one already
